@@ -1,0 +1,55 @@
+"""Books the cost of a Transformer deployment to attention/KV, FFN/MLP and scheduling ledgers.
+
+``import ledgerkit as lk`` is cheap: every public name loads its module on first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ledgerkit import errors
+    from ledgerkit.spec.deployment import Deployment, Workload
+    from ledgerkit.spec.hardware import Hardware
+    from ledgerkit.spec.model import Model
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Deployment",
+    "Hardware",
+    "Model",
+    "Workload",
+    "__version__",
+    "errors",
+]
+
+_HOMES = {
+    "Deployment": "ledgerkit.spec.deployment",
+    "Hardware": "ledgerkit.spec.hardware",
+    "Model": "ledgerkit.spec.model",
+    "Workload": "ledgerkit.spec.deployment",
+}
+"""The module that defines each lazy name."""
+
+_SUBPACKAGES = frozenset({"errors"})
+"""Public names that are modules themselves."""
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name on first use and keep it (PEP 562)."""
+    if name in _SUBPACKAGES:
+        return importlib.import_module(f"{__name__}.{name}")
+    home = _HOMES.get(name)
+    if home is None:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names without loading any."""
+    return __all__
