@@ -1,0 +1,1 @@
+"""Readers: outside formats become a ``Model``, exactly or not at all."""

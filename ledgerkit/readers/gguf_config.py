@@ -1,0 +1,229 @@
+"""llama.cpp metadata → the fields of a ``config.json``, one function for each architecture.
+
+The result goes through the reader of the matching family, so that a GGUF file and the checkpoint it
+was made of are read by the same code. Keys and defaults: ggml-org/llama.cpp, ``conversion/*.py``
+(what is written) and ``src/models/*.cpp``, ``load_arch_hparams`` (what is assumed when it is not).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ledgerkit.errors import CheckpointError, UnsupportedArchitectureError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ledgerkit.readers.gguf_metadata import Metadata
+
+__all__ = ["ARCHITECTURES", "config_of"]
+
+Config = dict[str, Any]
+
+
+def config_of(meta: Metadata) -> Config:
+    """Translate the metadata of a GGUF file into the config of the family that reads it.
+
+    Parameters
+    ----------
+    meta : Metadata
+        Metadata and tensors of the file.
+
+    Raises
+    ------
+    UnsupportedArchitectureError
+        No reader knows this architecture, or one of its keys.
+    CheckpointError
+        A key is missing or holds an absurd value.
+    """
+    kind = meta.values.get("general.type", "model")
+    if kind != "model":
+        raise UnsupportedArchitectureError(
+            f"{meta.path}: the file holds no language model", given=kind,
+            fix="give the file of the model itself, not a projector or an adapter",
+        )  # fmt: skip
+    translate = ARCHITECTURES.get(meta.architecture)
+    if translate is None:
+        raise UnsupportedArchitectureError(
+            f"{meta.path}: no reader knows this GGUF architecture", given=meta.architecture,
+            allowed=", ".join(sorted(ARCHITECTURES)),
+        )  # fmt: skip
+    config = translate(meta)
+    meta.finish()
+    return config
+
+
+def _base(meta: Metadata) -> Config:
+    """Return the fields that every decoder has."""
+    heads = meta.size("attention.head_count")
+    hidden = meta.size("embedding_length")
+    head_dim = meta.size("attention.key_length", hidden // heads)
+    value_dim = meta.size("attention.value_length", hidden // heads)
+    if value_dim != head_dim:
+        raise UnsupportedArchitectureError(
+            f"{meta.path}: keys and values of different widths in {meta.architecture!r}",
+            given=(head_dim, value_dim),
+        )  # fmt: skip
+    return {
+        "hidden_size": hidden,
+        "num_hidden_layers": meta.layers(),
+        "num_attention_heads": heads,
+        "num_key_value_heads": meta.size("attention.head_count_kv", heads),
+        "head_dim": head_dim,
+        **_vocabulary(meta),
+    }
+
+
+def _vocabulary(meta: Metadata) -> Config:
+    return {
+        "vocab_size": meta.vocab_size(),
+        "max_position_embeddings": meta.size("context_length"),
+        "tie_word_embeddings": "output.weight" not in meta.tensors,
+    }
+
+
+def _dense(model_type: str, meta: Metadata) -> Config:
+    width = meta.size("feed_forward_length")
+    return {"model_type": model_type, **_base(meta), "intermediate_size": width}
+
+
+def _biases(meta: Metadata) -> Config:
+    """Return which linear layers of the first block have a bias."""
+    stated = meta.tensors
+    return {
+        "attention_bias": "blk.0.attn_q.bias" in stated,
+        "mlp_bias": "blk.0.ffn_up.bias" in stated,
+    }
+
+
+def _window(meta: Metadata, period: int, default: int | None = None) -> Config:
+    """Return window and layer types of a model that alternates windowed and full layers."""
+    layers = meta.layers()
+    windowed = meta.windowed_layers(layers, period)
+    window = meta.count("attention.sliding_window", default or 0)
+    if not window:
+        return {"sliding_window": None, "layer_types": ["full_attention"] * layers}
+    types = ["sliding_attention" if here else "full_attention" for here in windowed]
+    return {"sliding_window": window, "layer_types": types}
+
+
+def _llama(meta: Metadata) -> Config:
+    if not meta.count("expert_count", 0):
+        window = meta.count("attention.sliding_window", 0)
+        if window:
+            return {**_dense("mistral", meta), "sliding_window": window}
+        return {**_dense("llama", meta), **_biases(meta)}
+    return {
+        **_dense("mixtral", meta),
+        "num_local_experts": meta.size("expert_count"),
+        "num_experts_per_tok": meta.size("expert_used_count"),
+        "sliding_window": meta.count("attention.sliding_window", 0) or None,
+    }
+
+
+def _qwen2(meta: Metadata) -> Config:
+    return _dense("qwen2", meta)
+
+
+def _qwen3(meta: Metadata) -> Config:
+    return {**_dense("qwen3", meta), "attention_bias": "blk.0.attn_q.bias" in meta.tensors}
+
+
+def _qwen3moe(meta: Metadata) -> Config:
+    meta.count("feed_forward_length", 0)  # every layer has experts: no dense width is used
+    width = meta.size("expert_feed_forward_length")
+    return {
+        "model_type": "qwen3_moe",
+        **_base(meta),
+        "intermediate_size": width,
+        "moe_intermediate_size": width,
+        "num_experts": meta.size("expert_count"),
+        "num_experts_per_tok": meta.size("expert_used_count"),
+        "decoder_sparse_step": 1,
+        "mlp_only_layers": [],
+    }
+
+
+def _gemma2(meta: Metadata) -> Config:
+    return {**_dense("gemma2", meta), **_window(meta, period=2, default=4096)}
+
+
+def _gemma3(meta: Metadata) -> Config:
+    return {**_dense("gemma3_text", meta), **_window(meta, period=6)}
+
+
+def _gpt_oss(meta: Metadata) -> Config:
+    meta.count("feed_forward_length", 0)
+    return {
+        "model_type": "gpt_oss",
+        **_base(meta),
+        **_window(meta, period=2),
+        "intermediate_size": meta.size("expert_feed_forward_length"),
+        "num_local_experts": meta.size("expert_count"),
+        "num_experts_per_tok": meta.size("expert_used_count"),
+        "attention_bias": "blk.0.attn_q.bias" in meta.tensors,
+    }
+
+
+def _phi3(meta: Metadata) -> Config:
+    window = meta.count("attention.sliding_window", 0)
+    return {**_dense("phi3", meta), "sliding_window": window or None}
+
+
+def _deepseek2(meta: Metadata) -> Config:
+    heads = meta.size("attention.head_count")
+    latent = meta.size("attention.kv_lora_rank")
+    rope = meta.size("rope.dimension_count")
+    if meta.has("attention.key_length_mla"):
+        width, value_dim = (meta.size(f"attention.{part}_length_mla") for part in ("key", "value"))
+        stored = (meta.size("attention.key_length"), meta.size("attention.value_length"),
+                  meta.size("attention.head_count_kv"))  # fmt: skip
+        expected = (latent + rope, latent, 1)
+        if stored != expected:
+            raise CheckpointError(
+                f"{meta.path}: key_length, value_length, head_count_kv are not those of a latent",
+                given=stored, allowed=str(expected),
+            )  # fmt: skip
+    else:  # converted before llama.cpp had MLA: keys and values are expanded for every head
+        width, value_dim = (meta.size(f"attention.{part}_length") for part in ("key", "value"))
+        meta.size("attention.head_count_kv")
+    layers = meta.layers()
+    dense = meta.count("leading_dense_block_count", 0)
+    config = {
+        "model_type": "deepseek_v2",
+        "hidden_size": meta.size("embedding_length"),
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "num_key_value_heads": heads,
+        "q_lora_rank": meta.count("attention.q_lora_rank", 0) or None,
+        "kv_lora_rank": latent,
+        "qk_nope_head_dim": width - rope,
+        "qk_rope_head_dim": rope,
+        "v_head_dim": value_dim,
+        "intermediate_size": meta.size("feed_forward_length"),
+        "first_k_dense_replace": dense,
+        "moe_intermediate_size": meta.size("expert_feed_forward_length"),
+        "n_routed_experts": meta.count("expert_count", 0) or None,
+        "num_experts_per_tok": meta.count("expert_used_count", 0) or None,
+        "n_shared_experts": meta.count("expert_shared_count", 0) or None,
+        "n_group": meta.size("expert_group_count", 1),
+        "topk_group": meta.size("expert_group_used_count", 1),
+        **_vocabulary(meta),
+    }
+    if f"blk.{dense}.exp_probs_b.bias" in meta.tensors:
+        config |= {"model_type": "deepseek_v3", "num_nextn_predict_layers": 0}
+    return config
+
+
+ARCHITECTURES: dict[str, Callable[[Metadata], Config]] = {
+    "llama": _llama,
+    "qwen2": _qwen2,
+    "qwen3": _qwen3,
+    "qwen3moe": _qwen3moe,
+    "gemma2": _gemma2,
+    "gemma3": _gemma3,
+    "gpt-oss": _gpt_oss,
+    "phi3": _phi3,
+    "deepseek2": _deepseek2,
+}
+"""GGUF architectures that can be read, by their translators."""

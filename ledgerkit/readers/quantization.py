@@ -1,0 +1,133 @@
+"""Which storage format each tensor of a checkpoint has, from its ``quantization_config``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ledgerkit.errors import ConfigError, UnsupportedArchitectureError
+from ledgerkit.readers.patterns import ModulePatterns
+from ledgerkit.readers.rows import Row
+
+__all__ = ["Quantization", "read_quantization"]
+
+_BLOCK = 128
+_BY_USE = ("linear", "expand")
+
+
+class Quantization:
+    """The storage formats of a checkpoint.
+
+    Parameters
+    ----------
+    label : str
+        What the quantization is called.
+    choose : callable
+        (module name, row) → format name, or None where a module keeps the plain dtype.
+    by_layer : bool
+        Whether the answer depends on the layer number.
+    """
+
+    def __init__(
+        self,
+        plain: str,
+        label: str = "none",
+        choose: Callable[[str, Row], str | None] | None = None,
+        *,
+        by_layer: bool = False,
+    ) -> None:
+        self.plain = plain
+        self.label = label
+        self._choose = choose
+        self.by_layer = by_layer
+
+    def format_of(self, row: Row, module: str) -> str:
+        """Return the storage format of a row; ``module`` is its name with numbers filled in."""
+        if row.dtype is not None:
+            return row.dtype
+        if self._choose is None:
+            return self.plain
+        quantizable = row.use in _BY_USE if row.quantizable is None else row.quantizable
+        if not quantizable:
+            return self.plain
+        return self._choose(module, row) or self.plain
+
+
+def read_quantization(config: Mapping[str, Any] | None, plain: str) -> Quantization:
+    """Read a ``quantization_config``.
+
+    Parameters
+    ----------
+    config : Mapping or None
+        As published; None = not quantized.
+    plain : str
+        Dtype of the tensors that are not quantized.
+
+    Raises
+    ------
+    UnsupportedArchitectureError
+        A method, or a setting of one, whose bytes are not known exactly.
+    """
+    if not config:
+        return Quantization(plain)
+    if not isinstance(config, Mapping):
+        raise ConfigError("quantization_config must be a mapping", given=config)
+    method = config.get("quant_method")
+    reader = _METHODS.get(method) if isinstance(method, str) else None
+    if reader is None:
+        raise UnsupportedArchitectureError(
+            "quantization_config.quant_method is one that no reader knows", given=method,
+            allowed=", ".join(sorted(_METHODS)),
+            fix="drop quantization_config to see the model in its plain dtype",
+        )  # fmt: skip
+    return reader(config, plain)
+
+
+def _skip_list(config: Mapping[str, Any], *names: str) -> ModulePatterns:
+    patterns: list[Any] = []
+    for name in names:
+        value = config.get(name)
+        if value is None:
+            continue
+        if not isinstance(value, (list, tuple)):
+            raise ConfigError(f"quantization_config.{name} must be a list", given=value)
+        patterns += value
+    return ModulePatterns(patterns, names[0])
+
+
+def _fp8(config: Mapping[str, Any], plain: str) -> Quantization:
+    """fp8 of DeepSeek-V3 and of the ``fp8`` method of transformers and vLLM."""
+    block = config.get("weight_block_size", [_BLOCK, _BLOCK] if "fmt" in config else None)
+    skip = _skip_list(config, "modules_to_not_convert", "ignored_layers")
+    if block is None:
+        name, label = "fp8", "fp8 per tensor"
+    elif list(block) == [_BLOCK, _BLOCK]:
+        name, label = "fp8_block128", "fp8 128x128 block"
+    else:
+        raise UnsupportedArchitectureError("quantization_config.weight_block_size is not known",
+                                           given=block, allowed="[128, 128] or null")  # fmt: skip
+    return Quantization(plain, label, lambda module, _: None if skip.match(module) else name,
+                        by_layer=skip.by_layer)  # fmt: skip
+
+
+def _mxfp4(config: Mapping[str, Any], plain: str) -> Quantization:
+    """mxfp4 of gpt-oss: the experts and nothing else."""
+    skip = _skip_list(config, "modules_to_not_convert")
+
+    def choose(module: str, row: Row) -> str | None:
+        return "mxfp4" if row.account == "routed_experts" and not skip.match(module) else None
+
+    return Quantization(plain, "mxfp4 experts", choose, by_layer=skip.by_layer)
+
+
+def _compressed_tensors(config: Mapping[str, Any], plain: str) -> Quantization:
+    from ledgerkit.readers.compressed_tensors import read_compressed_tensors
+
+    return read_compressed_tensors(config, plain)
+
+
+_METHODS: dict[str, Callable[[Mapping[str, Any], str], Quantization]] = {
+    "compressed-tensors": _compressed_tensors,
+    "fp8": _fp8,
+    "mxfp4": _mxfp4,
+}

@@ -1,0 +1,94 @@
+"""Multimodal wrappers: where the text model sits in the config and in the checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ledgerkit.errors import ConfigError
+from ledgerkit.readers.fields import Fields
+from ledgerkit.readers.record import Record
+
+__all__ = ["WRAPPERS", "Wrapper", "unwrap"]
+
+
+class Wrapper(NamedTuple):
+    """One multimodal model type."""
+
+    text_type: str | None
+    """Model type of the text model when ``text_config`` does not state one; None = it must."""
+    naming: str = "outer"
+    """``outer``: ``language_model.`` before the whole name; ``inner``: ``model.`` becomes
+    ``model.language_model.``; ``plain``: names as in the text model."""
+    key: str = "text_config"
+    ignore: tuple[str, ...] = ()
+    """Further top-level fields of the wrapper that shape its towers only."""
+
+    def rename(self, name: str) -> str:
+        """Return the checkpoint's name of a tensor of the text model."""
+        if self.naming == "outer":
+            return "language_model." + name
+        if self.naming == "inner" and name.startswith("model."):
+            return "model.language_model." + name.removeprefix("model.")
+        return name
+
+
+WRAPPERS: dict[str, Wrapper] = {
+    "gemma3": Wrapper("gemma3_text"),
+    "gemma3n": Wrapper("gemma3n_text", "inner"),
+    "gemma4": Wrapper("gemma4_text", "inner"),
+    "gemma4_unified": Wrapper("gemma4_unified_text", "inner"),
+    "kimi_k25": Wrapper("kimi_k2"),
+    "llama4": Wrapper("llama4_text"),
+    "mistral3": Wrapper("mistral"),
+    "qwen3_5": Wrapper("qwen3_5_text", "inner"),
+    "qwen3_5_moe": Wrapper("qwen3_5_moe_text", "inner"),
+    "qwen3_vl": Wrapper("qwen3_vl_text", "inner"),
+    "qwen3_vl_moe": Wrapper("qwen3_vl_moe_text", "inner"),
+    "step3_vl": Wrapper("step3_text", "plain"),
+}
+_INHERITED = ("torch_dtype", "dtype", "quantization_config")
+_TOWERS = {"vision_config": "vision", "audio_config": "audio", "speech_config": "speech"}
+
+
+def unwrap(
+    config: Mapping[str, Any], record: Record
+) -> tuple[dict[str, Any], Wrapper | None, list[tuple[str, int | None]]]:
+    """Return the text config, its wrapper and the names of the towers left out.
+
+    Fields of the whole file that concern the text model too (dtype, quantization, tied embeddings)
+    are handed down.
+    """
+    wrapper = WRAPPERS.get(str(config.get("model_type")))
+    if wrapper is None:
+        return dict(config), None, []
+    text = config.get(wrapper.key)
+    if not isinstance(text, Mapping):
+        raise ConfigError(f"a {config.get('model_type')} config needs {wrapper.key}", given=text,
+                          fix="give the whole config.json, or its text part alone")  # fmt: skip
+    inner = dict(text)
+    if inner.get("model_type") is None:
+        if wrapper.text_type is None:
+            raise ConfigError(f"{wrapper.key} must state its model_type")
+        inner["model_type"] = wrapper.text_type
+    outer = Fields(config, record)
+    outer.mark("model_type", wrapper.key, "tie_word_embeddings", *_INHERITED)
+    for name in _INHERITED:
+        if config.get(name) is not None and inner.get(name) is None:
+            inner[name] = config[name]
+    tied = config.get("tie_word_embeddings")
+    if tied is not None:
+        stated = inner.get("tie_word_embeddings")
+        if stated is not None and stated != tied:
+            record.assume("tie_word_embeddings of the whole file wins over the one of the text "
+                          f"part: {tied}")  # fmt: skip
+        inner["tie_word_embeddings"] = tied
+    for name in config:
+        if name in inner and name not in _INHERITED and config[name] == inner[name]:
+            outer.ignore("duplicate", name)
+    outer.ignore("tower", *wrapper.ignore)
+    towers: list[tuple[str, int | None]] = [
+        (tower, None) for name, tower in _TOWERS.items() if config.get(name) is not None
+    ]
+    outer.finish()
+    return inner, wrapper, towers
