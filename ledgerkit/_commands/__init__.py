@@ -1,0 +1,1 @@
+"""One module per shell command; each has ``add_arguments(parser)`` and ``run(arguments)``."""

@@ -1,0 +1,124 @@
+"""Execute the notebook of the three ledgers, print its tables and write its figures.
+
+The notebook is the one source of the figures. Its cell tagged ``parameters`` assigns ``language``
+and ``out``; this command puts its own values behind it. What cells tagged ``report`` show is
+printed as plain text.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ledgerkit import text
+from ledgerkit.errors import FigureError
+
+if TYPE_CHECKING:
+    import argparse
+
+NOTEBOOK = "01_three_ledgers.ipynb"
+CELL_TIMEOUT_S = 600
+
+_KERNEL_ENVIRONMENT = {
+    # a table on a terminal shows all its rows and columns
+    "POLARS_FMT_MAX_COLS": "-1",
+    "POLARS_FMT_MAX_ROWS": "-1",
+    "POLARS_FMT_TABLE_HIDE_DATAFRAME_SHAPE_INFORMATION": "1",
+    "POLARS_TABLE_WIDTH": "160",
+    # debugpy warns about frozen modules at every start of a kernel
+    "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``figures``."""
+    parser.add_argument("--out", type=Path, default=Path("out"), help="directory (default: out)")
+    parser.add_argument("--notebook", type=Path, help="another notebook with the same two tags")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Execute the notebook and say what came out."""
+    source = arguments.notebook or bundled_notebook()
+    out = arguments.out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    before = _stamps(out)
+    notebook = execute(source, language=arguments.language, out=out)
+    for shown in reports(notebook):
+        print(shown)
+        print()
+    print(text.get("command.figures.written", arguments.language, path=_near(out)))
+    for path, stamp in sorted(_stamps(out).items()):
+        if before.get(path) != stamp:
+            print(f"  {_near(path)}")
+    return 0
+
+
+def bundled_notebook() -> Path:
+    """Find the notebook: inside an installed wheel, else at the top of a checkout."""
+    package = Path(__file__).resolve().parent.parent
+    for directory in (package / "_notebooks", package.parent / "notebooks"):
+        if (directory / NOTEBOOK).is_file():
+            return directory / NOTEBOOK
+    raise FigureError(
+        "the notebook of the figures is missing from this installation",
+        given=NOTEBOOK,
+        fix="reinstall ledgerkit-llm, or name a notebook with --notebook",
+    )
+
+
+def execute(source: Path, *, language: str, out: Path) -> Any:
+    """Run a notebook with its parameters set and keep the executed copy in ``out``."""
+    import nbformat
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError
+
+    if not source.is_file():
+        raise FigureError("there is no such notebook", given=str(source))
+    notebook = nbformat.read(source, as_version=4)
+    tagged = [i for i, cell in enumerate(notebook.cells) if "parameters" in _tags(cell)]
+    if len(tagged) != 1:
+        raise FigureError(
+            "the notebook needs exactly one cell tagged 'parameters'",
+            given=f"{len(tagged)} such cells in {source.name}",
+        )
+    assigned = f"language = {language!r}\nout = {str(out)!r}"
+    notebook.cells.insert(tagged[0] + 1, nbformat.v4.new_code_cell(assigned))
+    client = NotebookClient(
+        notebook,
+        timeout=CELL_TIMEOUT_S,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(out)}},
+    )
+    try:
+        client.execute(env=os.environ | _KERNEL_ENVIRONMENT)
+    except CellExecutionError as error:
+        raise FigureError(f"a cell of {source.name} failed:\n{error}") from error
+    nbformat.write(notebook, out / source.name)
+    return notebook
+
+
+def reports(notebook: Any) -> list[str]:
+    """Collect the plain text that cells tagged ``report`` show, in order."""
+    shown: list[str] = []
+    for cell in notebook.cells:
+        if cell.cell_type != "code" or "report" not in _tags(cell):
+            continue
+        for output in cell.outputs:
+            plain = output.get("text") or output.get("data", {}).get("text/plain", "")
+            shown.append(plain.rstrip())
+    return shown
+
+
+def _tags(cell: Any) -> list[str]:
+    return list(cell.metadata.get("tags", ()))
+
+
+def _stamps(directory: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in directory.rglob("*") if path.is_file()}
+
+
+def _near(path: Path) -> Path:
+    """Name a path from here when it lies below."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path

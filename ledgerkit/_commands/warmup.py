@@ -1,0 +1,32 @@
+"""Compile the kernels into numba's cache, so that the first ledger of the next process is fast."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from ledgerkit import text
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``warmup``: none of its own."""
+    del parser
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run one ledger and say how long it took."""
+    import ledgerkit as lk
+
+    started = time.perf_counter()
+    lk.ledger(
+        "llama-3.1-8b",
+        "h100-sxm-80gb",
+        lk.Deployment(),
+        lk.Workload(prompt_tokens=1024, output_tokens=128),
+    )
+    elapsed_s = time.perf_counter() - started
+    print(text.get("command.warmup.done", arguments.language, seconds=f"{elapsed_s:.1f}"))
+    return 0

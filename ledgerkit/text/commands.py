@@ -1,0 +1,67 @@
+"""What the shell commands say."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
+    "command.figures.summary": {
+        "zh": "执行 notebook，打印账本表，输出图片",
+        "en": "execute the notebook, print the ledger table, write the figures",
+    },
+    "command.figures.written": {"zh": "已写入 {path}：", "en": "Written to {path}:"},
+    "command.warmup.summary": {
+        "zh": "预先编译计算内核",
+        "en": "compile the kernels ahead of the first use",
+    },
+    "command.warmup.done": {
+        "zh": "内核已就绪（{seconds} 秒）",
+        "en": "kernels are ready ({seconds} s)",
+    },
+    "command.doctor.summary": {
+        "zh": "检查安装，并说明怎么修",
+        "en": "check this installation and say what to do",
+    },
+    "command.doctor.all_well": {"zh": "一切正常", "en": "all is well"},
+    "command.doctor.failed": {"zh": "未通过：{count} 项", "en": "failed: {count}"},
+    "command.doctor.fix": {"zh": "怎么修：{fix}", "en": "do: {fix}"},
+    "command.doctor.package": {"zh": "依赖 {name}", "en": "package {name}"},
+    "command.doctor.missing": {"zh": "未安装", "en": "not installed"},
+    "command.doctor.install": {
+        "zh": "pip install ledgerkit-llm",
+        "en": "pip install ledgerkit-llm",
+    },
+    "command.doctor.frontend": {"zh": "前端 {name}", "en": "front end of {name}"},
+    "command.doctor.frontend_missing": {
+        "zh": "JupyterLab 找不到它：控件会显示 “model not found”",
+        "en": "JupyterLab does not find it: widgets will say 'model not found'",
+    },
+    "command.doctor.frontend_other": {
+        "zh": "JupyterLab 用 {frontend}，内核用 {kernel}",
+        "en": "JupyterLab has {frontend}, the kernel has {kernel}",
+    },
+    "command.doctor.frontend_fix": {
+        "zh": "在启动 JupyterLab 的那个环境里装 {name}=={version}，重启 JupyterLab，再刷新页面",
+        "en": "install {name}=={version} where JupyterLab itself runs, restart it, reload the page",
+    },
+    "command.doctor.renderer": {"zh": "出图（vl-convert）", "en": "renderer (vl-convert)"},
+    "command.doctor.renderer_ok": {
+        "zh": "离线生成 SVG，耗时 {seconds} 秒",
+        "en": "an SVG without network in {seconds} s",
+    },
+    "command.doctor.fonts": {"zh": "自带字体", "en": "own fonts"},
+    "command.doctor.fonts_fix": {
+        "zh": "重装 ledgerkit-llm：缺了字体，中文图会变成方块",
+        "en": "reinstall ledgerkit-llm: without its fonts Chinese figures show boxes",
+    },
+    "command.doctor.cache": {"zh": "内核缓存", "en": "kernel cache"},
+    "command.doctor.cache_fix": {
+        "zh": "把 NUMBA_CACHE_DIR 设为可写目录，否则每个进程都要重新编译",
+        "en": "set NUMBA_CACHE_DIR to a writable directory, or every process compiles again",
+    },
+    "command.doctor.threads": {"zh": "线程", "en": "threads"},
+    "command.doctor.threads_ok": {
+        "zh": "内核是串行的，按块分给 {count} 个 Python 线程；不用 numba 的线程层",
+        "en": "kernels are serial, chunks go to {count} Python threads; numba's layer is unused",
+    },
+}
