@@ -1,0 +1,192 @@
+"""Memory: what stays on a device while all sequences are at their longest.
+
+Weights, cache and state are exact. What an engine needs besides (activations, captured graphs,
+communication buffers) is estimated with a band; pages round up.
+
+Source of the band: activation, graph and non-torch memory of eight vLLM 0.11 runs on H100
+(llm-d-planner documentation), 2 to 8 GB per device for budgets of 8,192 to 16,000 tokens; the low
+end is a small model with a small budget.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ledgerkit.costs.layout import kv_copies, split_and_copies, stage_layers
+from ledgerkit.costs.linear import served_bytes
+from ledgerkit.spec.attention import (
+    CompressedAttention,
+    Indexer,
+    LatentAttention,
+    NoAttention,
+    SoftmaxAttention,
+    StateAttention,
+)
+from ledgerkit.spec.axes import Account, Basis, Ledger
+from ledgerkit.spec.cache import index_key_bytes, state_bytes, token_bytes
+from ledgerkit.spec.deployment import Deployment
+from ledgerkit.spec.efficiency import Band
+from ledgerkit.spec.engine import EngineProfile
+from ledgerkit.spec.model import LayerGroup, Model
+
+RESERVE_BYTES = Band(low=1e9, mid=2e9, high=8e9)
+"""Per device: activations, graphs, communication buffers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """One kind of resident bytes: of a layer, on one device.
+
+    ``bytes = layers · (fixed + sequences · (per_sequence + per_token · kept))`` with ``kept`` tokens
+    of a context, see ``kept_entries``.
+    """
+
+    name: str
+    ledger: Ledger
+    account: Account
+    layers_by_stage: tuple[int, ...]
+    fixed: float = 0.0
+    per_sequence: float = 0.0
+    per_token: float = 0.0
+    limit: float = math.inf
+    ratio: int = 1
+    block: int = 1
+    """> 1: only the bytes that rounding up to this many tokens adds."""
+    tp_copies: float = 1.0
+    dp_copies: float = 1.0
+    basis: Basis = "exact"
+    source: str = ""
+
+    def kept_entries(self, context: int) -> float:
+        """Cache entries of one sequence at this context."""
+        if self.block > 1:
+            return float(-context % self.block)
+        return float(min(context, self.limit) // self.ratio)
+
+    def bytes_of_layer(self, context: int, sequences: float) -> float:
+        """Bytes of one layer on one device."""
+        per_sequence = self.per_sequence + self.per_token * self.kept_entries(context)
+        return self.fixed + sequences * per_sequence
+
+
+def holdings(model: Model, deployment: Deployment, profile: EngineProfile) -> list[Holding]:
+    """Everything that stays on the devices of a replica."""
+    stages = stage_layers(model.num_hidden_layers, deployment.pp)
+    found: list[Holding] = []
+    for group in model.groups:
+        layers = tuple(sum(i in stage for i in group.layers) for stage in stages)
+        found += _weight_holdings(model, group, layers, deployment)
+        found += _cache_holdings(group, layers, deployment, profile)
+    last = (0,) * (deployment.pp - 1) + (1,)
+    first = (1,) + (0,) * (deployment.pp - 1)
+    for weight in model.globals:
+        fraction, copies = split_and_copies(weight, None, deployment)
+        on_first = weight.use == "lookup" or weight.account == "per_layer_embedding"
+        where = first if on_first else last
+        if weight.use == "head" and model.tie_word_embeddings and deployment.pp > 1:
+            # a tied table is needed at both ends of the pipeline
+            where = (1,) + (0,) * (deployment.pp - 2) + (1,)
+        found.append(
+            Holding(
+                name="weights", ledger=weight.ledger, account=weight.account,
+                layers_by_stage=where, fixed=served_bytes(weight, deployment) * fraction,
+                tp_copies=copies, dp_copies=float(deployment.dp_attention),
+                source="stored bytes, scales included",
+            )
+        )  # fmt: skip
+    return found
+
+
+def _weight_holdings(
+    model: Model, group: LayerGroup, layers: tuple[int, ...], deployment: Deployment
+) -> list[Holding]:
+    del model
+    sums: dict[tuple[Ledger, Account, float, float], float] = {}
+    for weight in group.weights:
+        fraction, copies = split_and_copies(weight, group, deployment)
+        dp_copies = 1.0 if weight.split == "experts" else float(deployment.dp_attention)
+        key = (weight.ledger, weight.account, copies, dp_copies)
+        sums[key] = sums.get(key, 0.0) + served_bytes(weight, deployment) * fraction
+    return [
+        Holding(
+            name="weights", ledger=ledger, account=account, layers_by_stage=layers, fixed=size,
+            tp_copies=copies, dp_copies=dp_copies, source="stored bytes, scales included",
+        )
+        for (ledger, account, copies, dp_copies), size in sums.items()
+    ]  # fmt: skip
+
+
+def _cache_holdings(
+    group: LayerGroup, layers: tuple[int, ...], deployment: Deployment, profile: EngineProfile
+) -> list[Holding]:
+    attention, tp, kv_dtype = group.attention, deployment.tp, deployment.kv_dtype
+    found: list[Holding] = []
+
+    def cache(name: str, size: float, copies: float, limit: float, ratio: int = 1) -> None:
+        if not size:
+            return
+        found.append(
+            Holding(
+                name=name, ledger="attention_kv", account="cache", layers_by_stage=layers,
+                per_token=size * copies / tp, limit=limit, ratio=ratio, tp_copies=copies,
+                source="cache bytes of the kept tokens",
+            )
+        )  # fmt: skip
+        block = deployment.block_size or profile.block_size
+        if block > 1 and limit == math.inf and ratio == 1:
+            found.append(
+                Holding(
+                    name="page_rounding", ledger="scheduling", account="fragmentation",
+                    layers_by_stage=layers, per_token=size * copies / tp, block=block,
+                    tp_copies=1.0, basis="estimated",
+                    source=f"the last page of {block} tokens is rarely full",
+                )
+            )  # fmt: skip
+
+    match attention:
+        case SoftmaxAttention():
+            copies = kv_copies(attention.num_key_value_heads, tp)
+            limit = math.inf if attention.limit is None else float(attention.limit)
+            cache("keys_and_values", token_bytes(attention, kv_dtype), copies, limit)
+        case LatentAttention():
+            cache("latents", token_bytes(attention, kv_dtype), float(tp), math.inf)
+        case CompressedAttention():
+            entry = token_bytes(attention, kv_dtype)
+            cache("window_entries", entry, float(tp), float(attention.window))
+            if attention.ratio:
+                cache("compressed_entries", entry, float(tp), math.inf, attention.ratio)
+        case StateAttention():
+            found.append(
+                Holding(
+                    name="state", ledger="attention_kv", account="state", layers_by_stage=layers,
+                    per_sequence=state_bytes(attention) / tp,
+                    source="recurrent state and convolution memory",
+                )
+            )  # fmt: skip
+        case NoAttention():
+            pass
+    indexer: Indexer | None = getattr(attention, "indexer", None)
+    if indexer is not None and indexer.owned:
+        ratio = attention.ratio if isinstance(attention, CompressedAttention) else 1
+        found.append(
+            Holding(
+                name="index_keys", ledger="attention_kv", account="indexer",
+                layers_by_stage=layers, per_token=index_key_bytes(indexer, kv_dtype),
+                ratio=ratio, tp_copies=float(tp), source="index keys of all tokens",
+            )
+        )  # fmt: skip
+    return found
+
+
+def stage_bytes(found: list[Holding], context: int, sequences: float) -> list[float]:
+    """Bytes on one device of each stage, without the reserve."""
+    if not found:
+        return [0.0]
+    stages = len(found[0].layers_by_stage)
+    return [
+        math.fsum(
+            h.layers_by_stage[stage] * h.bytes_of_layer(context, sequences) for h in found
+        )
+        for stage in range(stages)
+    ]

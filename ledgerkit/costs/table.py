@@ -1,0 +1,279 @@
+"""The cost table: all operations, links and holdings of one deployment, priced for one device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ledgerkit.costs import launches, layout
+from ledgerkit.costs.activations import activation_operations
+from ledgerkit.costs.attention_compressed import compressed_operations
+from ledgerkit.costs.attention_latent import latent_operations
+from ledgerkit.costs.attention_softmax import softmax_operations
+from ledgerkit.costs.attention_state import state_operations
+from ledgerkit.costs.communication import links as communication_links
+from ledgerkit.costs.linear import weight_operations
+from ledgerkit.costs.memory import Holding, holdings
+from ledgerkit.costs.operations import Link, Operation, Work, merge
+from ledgerkit.costs.vocabulary import vocabulary_operations
+from ledgerkit.kernels import columns as c
+from ledgerkit.spec.attention import (
+    CompressedAttention,
+    LatentAttention,
+    SoftmaxAttention,
+    StateAttention,
+)
+from ledgerkit.spec.deployment import Deployment
+from ledgerkit.spec.efficiency import Band, Efficiencies
+from ledgerkit.spec.engine import EngineProfile
+from ledgerkit.spec.hardware import Hardware
+from ledgerkit.spec.model import LayerGroup, Model
+
+Edge = Literal["low", "mid", "high"]
+EDGES: tuple[Edge, ...] = ("mid", "low", "high")
+Level = Literal["device", "tp_once", "once"]
+Array = npt.NDArray[np.float64]
+
+_LEDGER_INDEX = {"attention_kv": 0, "ffn_mlp": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What one unit of work of an operation costs in seconds, and why."""
+
+    peak_flop_per_s: float
+    eta_compute: Band
+    bytes_per_s: float
+    eta_memory: Band
+    source: str
+
+    def per_flop(self, edge: Edge) -> float:
+        """Seconds per FLOP; the low edge of time has the high efficiency."""
+        return 1.0 / (self.peak_flop_per_s * _opposite(self.eta_compute, edge))
+
+    def per_byte(self, edge: Edge) -> float:
+        """Seconds per byte of memory."""
+        return 1.0 / (self.bytes_per_s * _opposite(self.eta_memory, edge))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CostTable:
+    """Everything the kernels and the entries need for one (model, deployment, hardware)."""
+
+    model: Model
+    deployment: Deployment
+    hardware: Hardware
+    efficiencies: Efficiencies
+    profile: EngineProfile
+    operations: tuple[Operation, ...]
+    links: tuple[Link, ...]
+    holdings: tuple[Holding, ...]
+    kernels: int
+    stage_imbalance: float
+    prices: tuple[tuple[Price, Price], ...]
+    """Of each operation in prefill and decode."""
+    op_ledger: npt.NDArray[np.int64]
+    ops: dict[Edge, Array]
+    """float64[2, n_ops, OP_COLUMNS]: phase (prefill, decode) × operation."""
+    link_rows: dict[Edge, Array]
+    """float64[2, n_links, LINK_COLUMNS]."""
+    scalars: dict[Edge, Array]
+    """float64[2, SCALARS]."""
+    notes: tuple[str, ...]
+
+    @property
+    def chunk_tokens(self) -> int:
+        """Tokens of one prefill chunk."""
+        return self.deployment.max_num_batched_tokens or self.profile.max_num_batched_tokens
+
+    def amounts_table(self, level: Level) -> Array:
+        """Operation rows with copies counted once, for amounts (prices do not matter)."""
+        rows = [
+            [_share(op, phase, level).coefficients(op.count) for op in self.operations]
+            for phase in range(2)
+        ]
+        return np.array(rows, dtype=np.float64)
+
+
+def _share(operation: Operation, phase: int, level: Level) -> Work:
+    share = operation.decode if phase else operation.prefill
+    work: Work = getattr(share, level)
+    return work
+
+
+def _opposite(band: Band, edge: Edge) -> float:
+    return {"low": band.high, "mid": band.mid, "high": band.low}[edge]
+
+
+def _edge(band: Band, edge: Edge) -> float:
+    value: float = getattr(band, edge)
+    return value
+
+
+@lru_cache(maxsize=64)
+def build(
+    model: Model,
+    deployment: Deployment,
+    hardware: Hardware,
+    efficiencies: Efficiencies,
+    profile: EngineProfile,
+) -> CostTable:
+    """Build and price the table of one deployment.
+
+    Raises
+    ------
+    DeploymentError, HardwareError, UnsupportedDtypeError
+        The layout cannot be built, a link is missing, a dtype does not exist.
+    """
+    layout.check(model, deployment)
+    operations = list(weight_operations(model, deployment, hardware))
+    for group in model.groups:
+        operations += _attention_operations(group, deployment)
+    operations += activation_operations(model, deployment)
+    operations += vocabulary_operations(model, deployment)
+    operations = merge(operations)
+    links = communication_links(model, deployment, hardware)
+    prices = tuple(
+        (
+            _price(op.prefill_class, hardware, efficiencies),
+            _price(op.decode_class, hardware, efficiencies),
+        )
+        for op in operations
+    )
+    kernels = launches.step_kernels(model, deployment)
+    stages = layout.stage_layers(model.num_hidden_layers, deployment.pp)
+    busiest = max(map(len, stages)) / model.num_hidden_layers
+    imbalance = busiest * deployment.pp - 1.0
+    return CostTable(
+        model=model,
+        deployment=deployment,
+        hardware=hardware,
+        efficiencies=efficiencies,
+        profile=profile,
+        operations=tuple(operations),
+        links=tuple(links),
+        holdings=tuple(holdings(model, deployment, profile)),
+        kernels=kernels,
+        stage_imbalance=imbalance,
+        prices=prices,
+        op_ledger=np.array([_LEDGER_INDEX[op.ledger] for op in operations], dtype=np.int64),
+        ops={edge: _op_rows(operations, prices, busiest, deployment.pp, edge) for edge in EDGES},
+        link_rows={edge: _link_rows(links, efficiencies, busiest, deployment.pp, edge) for edge in EDGES},
+        scalars={
+            edge: _scalars(kernels, imbalance, efficiencies, profile, edge)
+            for edge in EDGES
+        },
+        notes=_notes(operations, deployment, hardware),
+    )
+
+
+def _attention_operations(group: LayerGroup, deployment: Deployment) -> list[Operation]:
+    attention, count = group.attention, group.count
+    match attention:
+        case SoftmaxAttention():
+            return softmax_operations(attention, count, deployment)
+        case LatentAttention():
+            return latent_operations(attention, count, deployment)
+        case StateAttention():
+            return state_operations(attention, count, deployment)
+        case CompressedAttention():
+            return compressed_operations(attention, count, deployment)
+        case _:
+            return []
+
+
+def _price(
+    op_class: tuple[str, str], hardware: Hardware, efficiencies: Efficiencies
+) -> Price:
+    kind, dtype = op_class
+    row = efficiencies.op(kind, dtype)  # type: ignore[arg-type]
+    # decode attention is looked up by the dtype of the cache, and multiplies in 16 bits
+    in_16_bits = kind in ("attention_decode", "latent_decode", "elementwise")
+    peak_dtype = hardware.compute_dtype("bf16" if in_16_bits else dtype)
+    return Price(
+        peak_flop_per_s=hardware.peaks[peak_dtype],
+        eta_compute=row.eta_compute,
+        bytes_per_s=hardware.memory_bytes_per_s,
+        eta_memory=row.eta_memory,
+        source=row.source,
+    )
+
+
+def _op_rows(
+    operations: list[Operation],
+    prices: tuple[tuple[Price, Price], ...],
+    busiest: float,
+    pp: int,
+    edge: Edge,
+) -> Array:
+    rows = np.empty((2, len(operations), c.OP_COLUMNS))
+    for i, operation in enumerate(operations):
+        for phase in range(2):
+            # a device works for its own stage; in decode, on every micro-batch of the step
+            stage = (busiest if operation.in_layers else 1.0) * (pp if phase else 1)
+            row = _share(operation, phase, "device").coefficients(
+                operation.count, operation.count * stage
+            )
+            row[c.S_PER_FLOP] = prices[i][phase].per_flop(edge)
+            row[c.S_PER_BYTE] = prices[i][phase].per_byte(edge)
+            rows[phase, i] = row
+    return rows
+
+
+def _link_rows(
+    links: list[Link], efficiencies: Efficiencies, busiest: float, pp: int, edge: Edge
+) -> Array:
+    wire = efficiencies.link
+    rows = np.empty((2, len(links), c.LINK_COLUMNS))
+    for i, link in enumerate(links):
+        row = rows[0, i]
+        row[c.L_COUNT] = link.count
+        row[c.L_KIND] = link.kind
+        row[c.L_RANKS] = link.ranks
+        row[c.L_TOKEN_BYTES] = link.token_bytes
+        row[c.L_GATHER_BYTES] = link.gather_bytes
+        row[c.L_ALPHA] = _edge(wire.alpha_s, edge) * link.latency_factor
+        row[c.L_ALPHA_TWO_SHOT] = _edge(wire.alpha_two_shot_s, edge) * link.latency_factor
+        row[c.L_S_PER_BYTE] = 1.0 / (link.bytes_per_s * _opposite(wire.eta_link, edge))
+        rows[1, i] = row
+        for phase in range(2):
+            share = 1.0 / link.count if link.kind == c.KIND_SEND else busiest
+            rows[phase, i, c.L_AMOUNT_COUNT] = link.count * share * (pp if phase else 1)
+    return rows
+
+
+def _scalars(
+    kernels: int,
+    imbalance: float,
+    efficiencies: Efficiencies,
+    profile: EngineProfile,
+    edge: Edge,
+) -> Array:
+    row = np.zeros((2, c.SCALARS))
+    row[:, c.KERNELS] = kernels
+    row[:, c.KERNEL_S] = _edge(efficiencies.kernel_latency_s, edge)
+    row[:, c.HOST_STEP_S] = _edge(efficiencies.host_step_s, edge)
+    row[:, c.HOST_SEQUENCE_S] = _edge(efficiencies.host_sequence_s, edge)
+    row[:, c.HOST_PREFILL_KERNEL_S] = _edge(efficiencies.host_prefill_kernel_s, edge)
+    row[:, c.OVERLAP] = profile.overlap
+    # one prompt alone passes every stage once: only decode waits for the slowest stage
+    row[1, c.STAGE_IMBALANCE] = imbalance
+    return row
+
+
+def _notes(
+    operations: list[Operation], deployment: Deployment, hardware: Hardware
+) -> tuple[str, ...]:
+    notes = []
+    wanted = {dtype for op in operations for _, dtype in (op.prefill_class, op.decode_class)}
+    for dtype in sorted(wanted):
+        found = hardware.compute_dtype(dtype)
+        if found != dtype:
+            notes.append(f"{hardware.slug} has no {dtype} units: {dtype} work runs in {found}")
+    if deployment.kv_dtype.startswith("fp8") and "fp8" not in hardware.peaks:
+        notes.append(f"{hardware.slug} has no fp8 units: the fp8 cache is expanded when it is read")
+    return tuple(notes)

@@ -1,0 +1,118 @@
+"""Errors that say what was wrong, what was given, what is allowed and how to fix it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = [
+    "CapacityError",
+    "CatalogError",
+    "CheckpointError",
+    "ConfigError",
+    "DeploymentError",
+    "FigureError",
+    "HardwareError",
+    "HubError",
+    "LedgerError",
+    "LoadTestError",
+    "UnsupportedArchitectureError",
+    "UnsupportedDtypeError",
+    "WorkloadError",
+]
+
+
+class LedgerError(ValueError):
+    """Base of every error that ledgerkit raises on purpose.
+
+    Parameters
+    ----------
+    what : str
+        The field or thing that is wrong, and why, in one clause.
+    given : object, optional
+        The value that was given; shown with ``repr``, shortened when long.
+    allowed : str, optional
+        What would be accepted.
+    fix : str, optional
+        The next thing to type or to do.
+
+    Examples
+    --------
+    >>> print(LedgerError("tp must divide num_attention_heads", given=3, allowed="1, 2, 4, 8"))
+    tp must divide num_attention_heads (given: 3; allowed: 1, 2, 4, 8)
+    """
+
+    def __init__(
+        self, what: str, *, given: Any = None, allowed: str | None = None, fix: str | None = None
+    ) -> None:
+        self.what = what
+        self.given = given
+        self.allowed = allowed
+        self.fix = fix
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        parts = []
+        if self.given is not None:
+            shown = repr(self.given)
+            parts.append("given: " + (shown if len(shown) <= 200 else shown[:197] + "..."))
+        if self.allowed:
+            parts.append(f"allowed: {self.allowed}")
+        text = self.what + (f" ({'; '.join(parts)})" if parts else "")
+        return text + (f". Fix: {self.fix}" if self.fix else "")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (type(self), self.what, self.given, self.allowed, self.fix))
+
+
+def _rebuild(
+    kind: type[LedgerError], what: str, given: Any, allowed: str | None, fix: str | None
+) -> LedgerError:
+    return kind(what, given=given, allowed=allowed, fix=fix)
+
+
+class ConfigError(LedgerError):
+    """A model config that is missing a field, contradicts itself or holds absurd values."""
+
+
+class UnsupportedArchitectureError(ConfigError):
+    """A model type, or a field that shapes the architecture, that no reader knows."""
+
+
+class CheckpointError(ConfigError):
+    """A checkpoint file that is truncated, corrupt, hostile or at odds with its own config."""
+
+
+class HubError(LedgerError):
+    """A model hub that cannot be reached, refuses, or answers with something else."""
+
+
+class CatalogError(LedgerError):
+    """A name that is in no catalogue (model, device, engine, technique)."""
+
+
+class HardwareError(LedgerError):
+    """A device description that is incomplete or contradicts itself."""
+
+
+class UnsupportedDtypeError(LedgerError):
+    """A dtype that this device, format or operation does not have."""
+
+
+class DeploymentError(LedgerError):
+    """A parallel layout or an engine setting that cannot be built for this model."""
+
+
+class WorkloadError(LedgerError):
+    """A workload that makes no sense, or that the model cannot take."""
+
+
+class CapacityError(LedgerError):
+    """A question about memory that has no answer for this setup."""
+
+
+class LoadTestError(LedgerError):
+    """A load test that cannot be planned, run, read or judged."""
+
+
+class FigureError(LedgerError):
+    """A chart or a file that cannot be made from what was given."""

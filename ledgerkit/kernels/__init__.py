@@ -1,0 +1,1 @@
+"""Numba kernels: tables of numbers in, amounts and seconds out. Nothing here knows a model."""

@@ -1,0 +1,1 @@
+"""Frozen descriptions: model, hardware, deployment, workload."""

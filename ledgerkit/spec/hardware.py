@@ -1,0 +1,92 @@
+"""Devices: peaks, memory, links, prices, each with its source."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
+
+from ledgerkit.errors import HardwareError, UnsupportedDtypeError
+from ledgerkit.spec._base import Frozen, Size, raise_from_validation
+
+__all__ = ["Hardware"]
+
+Positive = Annotated[float, Field(gt=0)]
+ComputeDtype = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp6", "fp4", "int4"]
+
+
+class Hardware(Frozen):
+    """One device, and how it reaches its neighbours.
+
+    Peaks are dense. Rates of links are one direction, per device.
+    """
+
+    slug: str
+    vendor: str = "unknown"
+    family: str = "unknown"
+    release_year: int | None = None
+    form_factor: str | None = None
+    memory_bytes: Size
+    memory_is_lower_bound: bool = False
+    """True: the vendor states whole GB only, counted as 10⁹ bytes."""
+    memory_bytes_per_s: Positive
+    peak_flop_per_s: tuple[tuple[ComputeDtype, Positive], ...]
+    """Dense matrix peaks by dtype; a dtype that is not listed does not exist on the device."""
+    scaleup_bytes_per_s: Positive | None = None
+    """NVLink and its kin; None = no such link (PCIe is used)."""
+    scaleup_domain_size: Size | None = None
+    pcie_bytes_per_s: Positive | None = None
+    nic_bytes_per_s: Positive | None = None
+    host_memory_bytes_per_s: Positive | None = None
+    tdp_w: Positive | None = None
+    usd_per_hour: Positive | None = None
+    price_date: str | None = None
+    price_source: str | None = None
+    source: str = "given by the user"
+    source2: str | None = None
+    confidence: str = "unrated"
+    unverified_fields: tuple[str, ...] = ()
+    notes: str = ""
+
+    def __init__(self, **fields: Any) -> None:
+        peaks = fields.get("peak_flop_per_s")
+        if isinstance(peaks, dict):
+            fields["peak_flop_per_s"] = tuple(peaks.items())
+        try:
+            super().__init__(**fields)
+        except ValidationError as error:
+            raise_from_validation(error, HardwareError, "Hardware")
+
+    def __repr__(self) -> str:
+        return f"Hardware({self.slug!r})"
+
+    __str__ = __repr__
+
+    @property
+    def peaks(self) -> dict[str, float]:
+        """Dense peaks by dtype, FLOP/s."""
+        return dict(self.peak_flop_per_s)
+
+    def compute_dtype(self, wanted: str) -> str:
+        """The dtype in which this device multiplies weights stored in ``wanted``.
+
+        A device without the dtype computes in bf16, else fp16, as engines do (weights are
+        expanded on the fly).
+
+        Raises
+        ------
+        UnsupportedDtypeError
+            The device has neither the dtype nor a 16-bit fallback.
+
+        Examples
+        --------
+        >>> import ledgerkit as lk
+        >>> lk.load_hardware("a100-sxm-80gb").compute_dtype("fp8")
+        'bf16'
+        """
+        peaks = self.peaks
+        for dtype in (wanted, "bf16", "fp16", "fp32"):
+            if dtype in peaks:
+                return dtype
+        raise UnsupportedDtypeError(f"{self.slug} has no matrix peak for {wanted} or a fallback",
+                                    given=wanted, allowed=", ".join(peaks))  # fmt: skip
