@@ -161,7 +161,7 @@ def _read(config: Mapping[str, Any], slug: str | None, source: str | None) -> tu
         model_type=str(config.get("model_type")),
         source=source or str(config.get("_source") or "a dict"),
         fidelity=str(config.get("_fidelity") or "as given"),
-        inferred=tuple(map(str, config.get("_inferred") or ())),
+        inferred=_inferred(config, record),
         hidden_size=plan.hidden_size,
         vocab_size=plan.vocab_size,
         max_position_embeddings=plan.max_position_embeddings,
@@ -175,6 +175,13 @@ def _read(config: Mapping[str, Any], slug: str | None, source: str | None) -> tu
     model._config = {**config, "_slug": slug, "_source": model.source}
     model._reader = _reread
     return model, record
+
+
+def _inferred(config: Mapping[str, Any], record: Record) -> tuple[str, ...]:
+    """Fields that the source did not state: by its own notes, or taken from class defaults."""
+    noted = [str(name) for name in config.get("_inferred") or ()]
+    defaults = [use.path for use in record.used if use.origin == "class default"]
+    return tuple(dict.fromkeys(noted + defaults))
 
 
 def _reread(config: Mapping[str, Any]) -> Model:

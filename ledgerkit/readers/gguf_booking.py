@@ -127,7 +127,7 @@ _LAYER: dict[str, Place] = {
     "inp_gate.weight": _ffn("per_layer_embedding"),
     "proj.weight": _ffn("per_layer_embedding"),
     "post_norm.weight": _ffn("per_layer_embedding", "vector"),
-    "layer_output_scale.weight": _ffn("residual", "vector"),
+    "layer_output_scale.weight": _ffn("residual", "buffer"),
     "altup_correct_coef.weight": _RESIDUAL,
     "altup_correct_scale.weight": _RESIDUAL_VECTOR,
     "altup_predict_coef.weight": _RESIDUAL,

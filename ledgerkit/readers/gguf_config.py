@@ -152,6 +152,61 @@ def _gemma3(meta: Metadata) -> Config:
     return {**_dense("gemma3_text", meta), **_window(meta, period=6)}
 
 
+def _gemma4(meta: Metadata) -> Config:
+    layers = meta.layers()
+    windowed = meta.windowed_layers(layers, period=6)
+    kv_heads = meta.per_layer("attention.head_count_kv", layers)
+    kinds = {kind: {count for count, here in zip(kv_heads, windowed, strict=True) if here is kind}
+             for kind in (True, False)}  # fmt: skip
+    shared = meta.count("attention.shared_kv_layers", 0)
+    widths = meta.per_layer("feed_forward_length", layers)
+    narrow, wide = set(widths[: layers - shared]), set(widths[layers - shared :])
+    if any(len(found) > 1 for found in (*kinds.values(), narrow, wide)) or not narrow:
+        raise UnsupportedArchitectureError(
+            f"{meta.path}: layers of one kind differ in heads or widths",
+            given={"head_count_kv": kv_heads, "feed_forward_length": widths},
+        )  # fmt: skip
+    window_heads, full_heads = (next(iter(kinds[kind]), None) for kind in (True, False))
+    width = narrow.pop()
+    head_dim, full_dim = meta.size("attention.key_length_swa"), meta.size("attention.key_length")
+    values = meta.size("attention.value_length_swa"), meta.size("attention.value_length")
+    if values != (head_dim, full_dim) or wide - {width, 2 * width}:
+        raise UnsupportedArchitectureError(
+            f"{meta.path}: keys and values, or the layers that share a cache, are not Gemma 4's",
+            given={"value_length": values, "feed_forward_length": widths},
+        )  # fmt: skip
+    full = [layer for layer in range(layers - shared) if not windowed[layer]]
+    per_layer = meta.count("embedding_length_per_layer_input", 0)
+    config = {
+        "model_type": "gemma4_text",
+        "hidden_size": meta.size("embedding_length"),
+        "num_hidden_layers": layers,
+        "num_attention_heads": meta.size("attention.head_count"),
+        "num_key_value_heads": window_heads or full_heads,
+        "num_global_key_value_heads": full_heads,
+        "head_dim": head_dim,
+        "global_head_dim": full_dim,
+        "attention_k_eq_v": bool(full) and f"blk.{full[0]}.attn_v.weight" not in meta.tensors,
+        "intermediate_size": width,
+        "use_double_wide_mlp": wide == {2 * width},
+        "num_kv_shared_layers": shared,
+        "hidden_size_per_layer_input": per_layer,
+        **_vocabulary(meta),
+        **_window(meta, period=6),
+    }
+    if per_layer:
+        config["vocab_size_per_layer_input"] = meta.shape("per_layer_token_embd.weight")[-1]
+    experts = meta.count("expert_count", 0)
+    if experts:
+        config |= {
+            "enable_moe_block": True,
+            "num_experts": experts,
+            "top_k_experts": meta.size("expert_used_count"),
+            "moe_intermediate_size": meta.size("expert_feed_forward_length"),
+        }
+    return config
+
+
 def _gpt_oss(meta: Metadata) -> Config:
     meta.count("feed_forward_length", 0)
     return {
@@ -222,6 +277,7 @@ ARCHITECTURES: dict[str, Callable[[Metadata], Config]] = {
     "qwen3moe": _qwen3moe,
     "gemma2": _gemma2,
     "gemma3": _gemma3,
+    "gemma4": _gemma4,
     "gpt-oss": _gpt_oss,
     "phi3": _phi3,
     "deepseek2": _deepseek2,

@@ -36,7 +36,9 @@ _BY_REASON = {
         "transformers.js_config finetuning_task is_llama_config license commit_hash _commit_hash "
         "unsloth_version unsloth_fixed custom_generate base_model_name_or_path"
     ),
-    "metadata": "_source _fidelity _inferred _official _name _notes _replace _adapted",
+    "metadata": (
+        "_source _fidelity _inferred _official _name _replace _adapted _slug _hub_id _aliases"
+    ),
     "runtime": (
         "use_cache output_attentions output_hidden_states return_dict torchscript "
         "use_bfloat16 pretraining_tp ep_size tf_legacy_loss cache_implementation "
