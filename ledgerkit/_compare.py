@@ -67,7 +67,7 @@ class Comparison:
         resident_bytes_device, capacity_bytes, free_bytes, max_concurrency, deployment_text_zh,
         deployment_text_en, order.
         """
-        import polars as pl  # noqa: PLC0415  # heavy
+        import polars as pl  # heavy
 
         return pl.DataFrame([self._row(*point) for point in self._points()])
 
@@ -109,7 +109,7 @@ class Comparison:
 
         Columns: label, then those of ``Ledger.entries``.
         """
-        import polars as pl  # noqa: PLC0415  # heavy
+        import polars as pl  # heavy
 
         return pl.concat(
             [
@@ -120,7 +120,7 @@ class Comparison:
 
     def chart(self, **options: Any) -> alt.TopLevelMixin:
         """Draw the ledger triangle; options as in ``lk.charts.ledger_triangle``."""
-        from ledgerkit import _plot  # noqa: PLC0415  # the one allowed upward call
+        from ledgerkit import _plot  # the one allowed upward call
 
         return _plot.comparison_chart(self, **options)  # type: ignore[no-any-return]
 
@@ -159,7 +159,7 @@ def _dtypes(books: Ledger, layout: Deployment) -> tuple[str, str]:
         found = {name: size for (is_routed, name), size in sizes.items() if is_routed == routed}
         return max(found, key=found.__getitem__) if found else ""
 
-    return largest(True), largest(False)  # noqa: FBT003
+    return largest(True), largest(False)
 
 
 def compare(
@@ -190,9 +190,12 @@ def compare(
     >>> import ledgerkit as lk
     >>> work = lk.Workload(prompt_tokens=8192, output_tokens=512, concurrency=8)
     >>> both = lk.compare(
-    ...     [{"model": slug, "hardware": "h100-sxm-80gb", "workload": work}
-    ...      for slug in ("llama-3.1-8b", "qwen3-8b")],
-    ...     trail=("prompt_tokens", [1024, 8192, 32768]))
+    ...     [
+    ...         {"model": slug, "hardware": "h100-sxm-80gb", "workload": work}
+    ...         for slug in ("llama-3.1-8b", "qwen3-8b")
+    ...     ],
+    ...     trail=("prompt_tokens", [1024, 8192, 32768]),
+    ... )
     >>> both.table.height
     6
     """
@@ -207,7 +210,8 @@ def compare(
         ledgers.append(books)
     if not ledgers:
         raise LedgerError("compare needs at least one point")
-    checked, notes = None, ()
+    checked: tuple[str, tuple[int, ...]] | None = None
+    notes: tuple[str, ...] = ()
     if trail is not None:
         axis, values = trail[0], tuple(int(v) for v in trail[1])
         if axis not in TRAIL_AXES:

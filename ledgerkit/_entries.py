@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -173,7 +174,7 @@ class _PhaseBook:
             row = self.mid.links[i]
             raw = self._unhidden(i)
             exposed = float(row[c.C_TIME]) / raw if raw else 1.0
-            if abs(exposed - 1.0) < 1e-12:  # noqa: PLR2004  # rounding of a sum of chunks
+            if abs(exposed - 1.0) < 1e-12:  # rounding of a sum of chunks
                 exposed = 1.0
             for resource, column in (("communicate", c.C_BYTES), ("steps", c.C_STEPS),
                                      ("time", c.C_TIME)):  # fmt: skip
@@ -202,7 +203,8 @@ class _PhaseBook:
         for n, p, sequences, group, sampled in self._steps():
             kernels.step(
                 self.table.ops["mid"][self.phase], links, scalars[self.phase], n, p, sequences,
-                group, sampled, self.phase == DECODE, op_sum, link_sum, np.zeros(c.HOST_AMOUNTS),
+                group, sampled, float(self.phase == DECODE), op_sum, link_sum,
+                np.zeros(c.HOST_AMOUNTS),
             )  # fmt: skip
         return float(link_sum[i, c.C_TIME])
 
@@ -287,15 +289,13 @@ class _PhaseBook:
         return tuple(
             kernels.step(
                 table.ops["mid"][self.phase], links, scalars, n, p, sequences, group, sampled,
-                False, op_sum, link_sum, np.zeros(c.HOST_AMOUNTS),
+                0.0, op_sum, link_sum, np.zeros(c.HOST_AMOUNTS),
             )
             for n, p, sequences, group, sampled in self._steps()
         )  # fmt: skip
 
 
 def _names(expression: str) -> set[str]:
-    import re  # noqa: PLC0415  # only needed when entries are looked at
-
     return set(re.findall(r"[a-z_]+", expression))
 
 

@@ -80,11 +80,22 @@ def quicker_bytes(one_shot: float, two_shot: float, extra_s: float, s_per_byte: 
     return one_shot if one_shot * s_per_byte <= extra_s + two_shot * s_per_byte else two_shot
 
 
+def kept(context: float, limit: float, ratio: float) -> float:
+    """Cache entries of one sequence at this context."""
+    return min(context, limit) // ratio
+
+
+def fill(context: float, block: float) -> float:
+    """Tokens by which the last page of a sequence is rounded up."""
+    return -context % block
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "pairs": pairs, "seen": seen, "distinct": distinct, "min": min, "max": max,
-    "if_compute_binds": if_compute_binds, "if_memory_binds": if_memory_binds,
-    "quicker_bytes": quicker_bytes, "kept": lambda context, limit, ratio: min(context, limit) // ratio,
-    "fill": lambda context, block: float(-context % block),
+    function.__name__: function
+    for function in (
+        pairs, seen, distinct, min, max, if_compute_binds, if_memory_binds, quicker_bytes,
+        kept, fill,
+    )
 }  # fmt: skip
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
@@ -146,9 +157,7 @@ def _sum(generator: ast.GeneratorExp, values: dict[str, Any]) -> float:
             )
         ]:
             items = chunks(*(int(_value(arg, values)) for arg in args))
-            return sum(
-                _value(generator.elt, {**values, first: n, second: p}) for n, p in items
-            )
+            return sum(_value(generator.elt, {**values, first: n, second: p}) for n, p in items)
         case [ast.comprehension(target=ast.Name(id=name), iter=ast.Name(id=many), ifs=[])]:
             return sum(_value(generator.elt, {**values, name: v}) for v in values[many])
     raise LedgerError("a sum runs over chunks(...) or over a listed value",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 from ledgerkit._explain import Value
@@ -84,8 +85,13 @@ class OperationFormulas:
         work = self.work
         text = []
         for name in names:
-            value = {"window": work.window, "topk": work.topk * work.ratio,
-                     "limit": min(work.window, work.topk * work.ratio), "chunk": work.chunk}[name]  # fmt: skip
+            topk = work.topk * work.ratio
+            value = {
+                "window": work.window,
+                "topk": topk,
+                "limit": min(work.window, topk),
+                "chunk": work.chunk,
+            }[name]
             self._use(**{name: value})
             text.append(name)
         return ", ".join(text)
@@ -181,8 +187,6 @@ class OperationFormulas:
 
 
 def _mentions(text: str, name: str) -> bool:
-    import re  # noqa: PLC0415  # only needed when entries are looked at
-
     return re.search(rf"\b{re.escape(name)}\b", text) is not None
 
 
@@ -231,6 +235,4 @@ def link_formula(
 
 def finite(values: dict[str, Value]) -> dict[str, Value]:
     """Drop limits that do not bind, for display."""
-    return {
-        k: v for k, v in values.items() if isinstance(v, tuple) or not math.isinf(v)
-    }
+    return {k: v for k, v in values.items() if isinstance(v, tuple) or not math.isinf(v)}

@@ -198,7 +198,7 @@ class Ledger:
         amount_replica (sum over devices; null for time and most steps), low, high, unit, basis,
         expression, source. Never sum across phases.
         """
-        import polars as pl  # noqa: PLC0415  # heavy
+        import polars as pl  # heavy
 
         columns = ("phase", "ledger", "account", "op", "resource", "link", "amount_device",
                    "amount_replica", "low", "high", "unit", "basis")  # fmt: skip
@@ -236,8 +236,11 @@ class Ledger:
         Examples
         --------
         >>> import ledgerkit as lk
-        >>> books = lk.ledger("llama-3.1-8b", "h100-sxm-80gb",
-        ...                   workload=lk.Workload(prompt_tokens=8192, output_tokens=1))
+        >>> books = lk.ledger(
+        ...     "llama-3.1-8b",
+        ...     "h100-sxm-80gb",
+        ...     workload=lk.Workload(prompt_tokens=8192, output_tokens=1),
+        ... )
         >>> round(books.total("decode", "compute") / 1e9, 2)
         19.31
         """
@@ -263,16 +266,17 @@ class Ledger:
                 amounts[entry.ledger].append(value or 0.0)
         return {name: math.fsum(values) for name, values in amounts.items()}
 
-    def share(
-        self, phase: Phase = "decode", resource: Resource = "time"
-    ) -> dict[str, float]:
+    def share(self, phase: Phase = "decode", resource: Resource = "time") -> dict[str, float]:
         """Share of each ledger, 0 to 1; all 0 where nothing is booked.
 
         Examples
         --------
         >>> import ledgerkit as lk
-        >>> books = lk.ledger("llama-3.1-8b", "h100-sxm-80gb",
-        ...                   workload=lk.Workload(prompt_tokens=8192, output_tokens=1))
+        >>> books = lk.ledger(
+        ...     "llama-3.1-8b",
+        ...     "h100-sxm-80gb",
+        ...     workload=lk.Workload(prompt_tokens=8192, output_tokens=1),
+        ... )
         >>> max(books.share(), key=books.share().get)
         'ffn_mlp'
         """
@@ -320,7 +324,7 @@ class Ledger:
 
     def chart(self, **options: Any) -> alt.TopLevelMixin:
         """Draw the bars of this ledger; options as in ``lk.charts.ledger_bars``."""
-        from ledgerkit import _plot  # noqa: PLC0415  # the one allowed upward call
+        from ledgerkit import _plot  # the one allowed upward call
 
         return _plot.ledger_chart(self, **options)  # type: ignore[no-any-return]
 
@@ -368,8 +372,12 @@ def ledger(
     Examples
     --------
     >>> import ledgerkit as lk
-    >>> books = lk.ledger("deepseek-v3", "h200-sxm-141gb", lk.Deployment(tp=8),
-    ...                   lk.Workload(prompt_tokens=8192, output_tokens=512, concurrency=32))
+    >>> books = lk.ledger(
+    ...     "deepseek-v3",
+    ...     "h200-sxm-141gb",
+    ...     lk.Deployment(tp=8),
+    ...     lk.Workload(prompt_tokens=8192, output_tokens=512, concurrency=32),
+    ... )
     >>> books.fits
     'no'
     """

@@ -28,8 +28,9 @@ def decode_flop_per_token(attention: StateAttention) -> float:
 
     Examples
     --------
-    >>> decode_flop_per_token(StateAttention(variant="gated_delta_net", num_heads=32, key_dim=128,
-    ...                                      value_dim=128))
+    >>> decode_flop_per_token(
+    ...     StateAttention(variant="gated_delta_net", num_heads=32, key_dim=128, value_dim=128)
+    ... )
     3670016.0
     """
     per_element = {"gated_delta_net": 7.0, "kda": 7.0, "mamba2": 5.0, "mamba": 6.0,
@@ -42,8 +43,9 @@ def prefill_flop_per_token(attention: StateAttention) -> float:
 
     Examples
     --------
-    >>> prefill_flop_per_token(StateAttention(variant="gated_delta_net", num_heads=32, key_dim=128,
-    ...                                       value_dim=128))
+    >>> prefill_flop_per_token(
+    ...     StateAttention(variant="gated_delta_net", num_heads=32, key_dim=128, value_dim=128)
+    ... )
     5767168.0
     """
     heads, dk, dv = attention.num_heads, attention.key_dim, attention.value_dim

@@ -64,7 +64,7 @@ def wire(ranks: int, hardware: Hardware) -> tuple[str, float, float]:
     if hardware.pcie_bytes_per_s is not None:
         return "pcie", hardware.pcie_bytes_per_s, 1.0
     raise HardwareError(f"{hardware.slug} has no link to other devices", given=ranks,
-                        fix="give scaleup_bytes_per_s or pcie_bytes_per_s, or use one device")  # fmt: skip
+                        fix="give scaleup_bytes_per_s or pcie_bytes_per_s")  # fmt: skip
 
 
 def links(model: Model, deployment: Deployment, hardware: Hardware) -> list[Link]:

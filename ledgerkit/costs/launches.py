@@ -44,9 +44,17 @@ def attention_kernels(attention: Attention, *, blocks: bool) -> int:
 
     Examples
     --------
-    >>> attention_kernels(LatentAttention(num_attention_heads=128, q_lora_rank=1536,
-    ...     kv_lora_rank=512, qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128),
-    ...     blocks=True)
+    >>> attention_kernels(
+    ...     LatentAttention(
+    ...         num_attention_heads=128,
+    ...         q_lora_rank=1536,
+    ...         kv_lora_rank=512,
+    ...         qk_nope_head_dim=128,
+    ...         qk_rope_head_dim=64,
+    ...         v_head_dim=128,
+    ...     ),
+    ...     blocks=True,
+    ... )
     13
     """
     match attention:

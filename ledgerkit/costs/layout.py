@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from ledgerkit.errors import DeploymentError, UnsupportedDtypeError
 from ledgerkit.spec.attention import (
+    Attention,
     CompressedAttention,
     LatentAttention,
     SoftmaxAttention,
     StateAttention,
 )
 from ledgerkit.spec.deployment import Deployment
-from ledgerkit.spec.feed_forward import DenseFfn, MoeFfn
+from ledgerkit.spec.feed_forward import DenseFfn, FeedForward, MoeFfn
 from ledgerkit.spec.model import LayerGroup, Model
 from ledgerkit.spec.weights import Weight
 
@@ -55,7 +56,7 @@ def check(model: Model, deployment: Deployment) -> None:
     DeploymentError
         A size does not divide; the message names it and lists what does.
     """
-    tp, pp, ep = deployment.tp, deployment.pp, deployment.ep
+    pp, ep = deployment.pp, deployment.ep
     if pp > model.num_hidden_layers:
         raise DeploymentError("pp is larger than the number of layers", given=pp,
                               allowed=f"1 to {model.num_hidden_layers}")  # fmt: skip
@@ -64,41 +65,52 @@ def check(model: Model, deployment: Deployment) -> None:
         and deployment.max_model_len > model.max_position_embeddings
     ):
         raise DeploymentError(
-            f"max_model_len is beyond the {model.max_position_embeddings} positions of {model.slug}",
+            f"max_model_len is beyond the positions of {model.slug}",
             given=deployment.max_model_len, allowed=f"up to {model.max_position_embeddings}",
         )  # fmt: skip
     for group in model.groups:
-        attention, ffn = group.attention, group.ffn
-        match attention:
-            case SoftmaxAttention():
-                _divides("num_attention_heads", attention.num_attention_heads, tp)
-                heads = attention.num_key_value_heads
-                if heads % tp and tp % heads:
-                    raise DeploymentError(
-                        f"tp must divide num_key_value_heads = {heads} or be a multiple of it",
-                        given=tp, fix=f"use tp = {_divisors(heads)}",
-                    )  # fmt: skip
-                _layout_exists(deployment.kv_dtype)
-            case LatentAttention() | CompressedAttention():
-                _divides("num_attention_heads", attention.num_attention_heads, tp)
-            case StateAttention():
-                _divides("state heads", attention.num_heads, tp)
-        match ffn:
-            case DenseFfn():
-                _divides("intermediate_size", ffn.intermediate_size, tp)
-            case MoeFfn():
-                shards = deployment.expert_shards
-                _divides("moe_intermediate_size", ffn.moe_intermediate_size, shards, "tp / ep")
-                _divides("num_experts", ffn.num_experts, ep, "ep")
-                if ffn.shared_intermediate_size:
-                    _divides("shared_intermediate_size", ffn.shared_intermediate_size, tp)
-                if ffn.dense_intermediate_size:
-                    _divides("intermediate_size", ffn.dense_intermediate_size, tp)
-    if ep > 1 and not any(isinstance(g.ffn, MoeFfn) for g in model.groups):
-        raise DeploymentError(f"{model.slug} has no experts to spread", given=ep, allowed="ep=1")
-    if deployment.experts and not any(isinstance(g.ffn, MoeFfn) for g in model.groups):
-        raise DeploymentError(f"{model.slug} has no experts to re-type", given=deployment.experts,
-                              allowed="experts=None")  # fmt: skip
+        _check_attention(group.attention, deployment)
+        _check_ffn(group.ffn, deployment)
+    if not any(isinstance(g.ffn, MoeFfn) for g in model.groups):
+        if ep > 1:
+            raise DeploymentError(f"{model.slug} has no experts to spread", given=ep,
+                                  allowed="ep=1")  # fmt: skip
+        if deployment.experts:
+            raise DeploymentError(f"{model.slug} has no experts to re-type",
+                                  given=deployment.experts, allowed="experts=None")  # fmt: skip
+
+
+def _check_attention(attention: Attention, deployment: Deployment) -> None:
+    tp = deployment.tp
+    match attention:
+        case SoftmaxAttention():
+            _divides("num_attention_heads", attention.num_attention_heads, tp)
+            heads = attention.num_key_value_heads
+            if heads % tp and tp % heads:
+                raise DeploymentError(
+                    f"tp must divide num_key_value_heads = {heads} or be a multiple of it",
+                    given=tp, fix=f"use tp = {_divisors(heads)}",
+                )  # fmt: skip
+            _layout_exists(deployment.kv_dtype)
+        case LatentAttention() | CompressedAttention():
+            _divides("num_attention_heads", attention.num_attention_heads, tp)
+        case StateAttention():
+            _divides("state heads", attention.num_heads, tp)
+
+
+def _check_ffn(ffn: FeedForward, deployment: Deployment) -> None:
+    tp = deployment.tp
+    match ffn:
+        case DenseFfn():
+            _divides("intermediate_size", ffn.intermediate_size, tp)
+        case MoeFfn():
+            shards = deployment.expert_shards
+            _divides("moe_intermediate_size", ffn.moe_intermediate_size, shards, "tp / ep")
+            _divides("num_experts", ffn.num_experts, deployment.ep, "ep")
+            if ffn.shared_intermediate_size:
+                _divides("shared_intermediate_size", ffn.shared_intermediate_size, tp)
+            if ffn.dense_intermediate_size:
+                _divides("intermediate_size", ffn.dense_intermediate_size, tp)
 
 
 def _layout_exists(kv_dtype: str) -> None:
@@ -120,8 +132,9 @@ def _divisors(size: int) -> str:
 
 
 def stage_layers(num_layers: int, pp: int) -> tuple[range, ...]:
-    """Layers of each pipeline stage: contiguous; the remainder goes to the middle stages, last
-    but one first, as vLLM does, because the last stage also holds the head.
+    """Layers of each pipeline stage.
+
+    The remainder goes to the stages before the last, as vLLM does: the last one holds the head.
 
     Examples
     --------

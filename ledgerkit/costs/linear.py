@@ -78,9 +78,7 @@ class _Bucket:
     dtype: str
 
 
-def weight_operations(
-    model: Model, deployment: Deployment, hardware: Hardware
-) -> list[Operation]:
+def weight_operations(model: Model, deployment: Deployment, hardware: Hardware) -> list[Operation]:
     """All operations that follow from the weight rows of the layers and of the vocabulary."""
     operations = []
     for group in model.groups:

@@ -38,8 +38,8 @@ RESERVE_BYTES = Band(low=1e9, mid=2e9, high=8e9)
 class Holding:
     """One kind of resident bytes: of a layer, on one device.
 
-    ``bytes = layers · (fixed + sequences · (per_sequence + per_token · kept))`` with ``kept`` tokens
-    of a context, see ``kept_entries``.
+    ``bytes = layers · (fixed + sequences · (per_sequence + per_token · kept))`` with ``kept``
+    tokens of a context, see ``kept_entries``.
     """
 
     name: str
@@ -76,7 +76,7 @@ def holdings(model: Model, deployment: Deployment, profile: EngineProfile) -> li
     found: list[Holding] = []
     for group in model.groups:
         layers = tuple(sum(i in stage for i in group.layers) for stage in stages)
-        found += _weight_holdings(model, group, layers, deployment)
+        found += _weight_holdings(group, layers, deployment)
         found += _cache_holdings(group, layers, deployment, profile)
     last = (0,) * (deployment.pp - 1) + (1,)
     first = (1,) + (0,) * (deployment.pp - 1)
@@ -99,9 +99,8 @@ def holdings(model: Model, deployment: Deployment, profile: EngineProfile) -> li
 
 
 def _weight_holdings(
-    model: Model, group: LayerGroup, layers: tuple[int, ...], deployment: Deployment
+    group: LayerGroup, layers: tuple[int, ...], deployment: Deployment
 ) -> list[Holding]:
-    del model
     sums: dict[tuple[Ledger, Account, float, float], float] = {}
     for weight in group.weights:
         fraction, copies = split_and_copies(weight, group, deployment)
@@ -121,7 +120,7 @@ def _cache_holdings(
     group: LayerGroup, layers: tuple[int, ...], deployment: Deployment, profile: EngineProfile
 ) -> list[Holding]:
     attention, tp, kv_dtype = group.attention, deployment.tp, deployment.kv_dtype
-    found: list[Holding] = []
+    found: list[Holding] = _index_holdings(group, layers, deployment)
 
     def cache(name: str, size: float, copies: float, limit: float, ratio: int = 1) -> None:
         if not size:
@@ -166,17 +165,24 @@ def _cache_holdings(
             )  # fmt: skip
         case NoAttention():
             pass
-    indexer: Indexer | None = getattr(attention, "indexer", None)
-    if indexer is not None and indexer.owned:
-        ratio = attention.ratio if isinstance(attention, CompressedAttention) else 1
-        found.append(
-            Holding(
-                name="index_keys", ledger="attention_kv", account="indexer",
-                layers_by_stage=layers, per_token=index_key_bytes(indexer, kv_dtype),
-                ratio=ratio, tp_copies=float(tp), source="index keys of all tokens",
-            )
-        )  # fmt: skip
     return found
+
+
+def _index_holdings(
+    group: LayerGroup, layers: tuple[int, ...], deployment: Deployment
+) -> list[Holding]:
+    attention = group.attention
+    indexer: Indexer | None = getattr(attention, "indexer", None)
+    if indexer is None or not indexer.owned:
+        return []
+    return [
+        Holding(
+            name="index_keys", ledger="attention_kv", account="indexer", layers_by_stage=layers,
+            per_token=index_key_bytes(indexer, deployment.kv_dtype),
+            ratio=attention.ratio if isinstance(attention, CompressedAttention) else 1,
+            tp_copies=float(deployment.tp), source="index keys of all tokens",
+        )
+    ]  # fmt: skip
 
 
 def stage_bytes(found: list[Holding], context: int, sequences: float) -> list[float]:
@@ -185,8 +191,6 @@ def stage_bytes(found: list[Holding], context: int, sequences: float) -> list[fl
         return [0.0]
     stages = len(found[0].layers_by_stage)
     return [
-        math.fsum(
-            h.layers_by_stage[stage] * h.bytes_of_layer(context, sequences) for h in found
-        )
+        math.fsum(h.layers_by_stage[stage] * h.bytes_of_layer(context, sequences) for h in found)
         for stage in range(stages)
     ]

@@ -10,8 +10,10 @@ from ledgerkit.kernels import columns as c
 from ledgerkit.spec.axes import Account, Basis, Ledger
 from ledgerkit.spec.efficiency import OpClass
 
-_SUMMED = ("flop_per_token", "flop_per_pair", "read_per_step", "read_per_token", "read_per_kv_token",
-           "read_per_sequence", "read_per_expert", "write_per_token", "write_per_sequence")  # fmt: skip
+_SUMMED = (
+    "flop_per_token", "flop_per_pair", "read_per_step", "read_per_token", "read_per_kv_token",
+    "read_per_sequence", "read_per_expert", "write_per_token", "write_per_sequence",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +99,7 @@ class Share:
         return cls(work, once, once)
 
     def __add__(self, other: Share) -> Share:
-        return Share(
-            *(getattr(self, f.name) + getattr(other, f.name) for f in fields(Share))
-        )
+        return Share(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Share)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,11 +162,10 @@ def build(
         prices=prices,
         op_ledger=np.array([_LEDGER_INDEX[op.ledger] for op in operations], dtype=np.int64),
         ops={edge: _op_rows(operations, prices, busiest, deployment.pp, edge) for edge in EDGES},
-        link_rows={edge: _link_rows(links, efficiencies, busiest, deployment.pp, edge) for edge in EDGES},
-        scalars={
-            edge: _scalars(kernels, imbalance, efficiencies, profile, edge)
-            for edge in EDGES
+        link_rows={
+            edge: _link_rows(links, efficiencies, busiest, deployment.pp, edge) for edge in EDGES
         },
+        scalars={edge: _scalars(kernels, imbalance, efficiencies, profile, edge) for edge in EDGES},
         notes=_notes(operations, deployment, hardware),
     )
 
@@ -186,9 +185,7 @@ def _attention_operations(group: LayerGroup, deployment: Deployment) -> list[Ope
             return []
 
 
-def _price(
-    op_class: tuple[str, str], hardware: Hardware, efficiencies: Efficiencies
-) -> Price:
+def _price(op_class: tuple[str, str], hardware: Hardware, efficiencies: Efficiencies) -> Price:
     kind, dtype = op_class
     row = efficiencies.op(kind, dtype)  # type: ignore[arg-type]
     # decode attention is looked up by the dtype of the cache, and multiplies in 16 bits

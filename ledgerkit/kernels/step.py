@@ -180,7 +180,7 @@ def _link(row: Table, tokens: float, group_tokens: float, out: Table) -> None:
 @kernel
 def step(
     ops: Table, links: Table, scalars: Table, n: float, p: float, sequences: float,
-    group_tokens: float, sampled: float, captured: bool, op_sum: Table, link_sum: Table,
+    group_tokens: float, sampled: float, captured: float, op_sum: Table, link_sum: Table,
     host_sum: Table,
 ) -> float:  # fmt: skip
     """Add one engine step to the sums and return its seconds.
@@ -193,9 +193,9 @@ def step(
         Query tokens of each sequence, and cached tokens before them.
     sequences, group_tokens, sampled : float
         Sequences of the attention rank, tokens of the expert group, positions that are sampled.
-    captured : bool
-        True: kernels come from a captured graph and cost their latency each; False: the host
-        launches them, and its time is a floor of the step.
+    captured : float
+        1: kernels come from a captured graph and cost their latency each; 0: the host launches
+        them, and its time is a floor of the step.
     op_sum : float64[n_ops, AMOUNTS]
     link_sum : float64[n_links, LINK_AMOUNTS]
     host_sum : float64[HOST_AMOUNTS]
@@ -222,7 +222,7 @@ def step(
         link_sum[i, C_TIME] += wire[C_TIME] * exposed
     stages = work * scalars[STAGE_IMBALANCE]
     busy = work + communication * exposed + stages
-    if captured:
+    if captured == 1.0:
         launch = scalars[KERNELS] * scalars[KERNEL_S]
     else:
         launch = max(0.0, scalars[KERNELS] * scalars[HOST_PREFILL_KERNEL_S] - busy)
@@ -245,9 +245,7 @@ def prefill(
     while p < prompt:
         n = min(chunk, prompt - p)
         sampled = 1.0 if p + n >= prompt else 0.0
-        seconds += step(
-            ops, links, scalars, n, p, 1.0, n, sampled, False, op_sum, link_sum, host_sum
-        )
+        seconds += step(ops, links, scalars, n, p, 1.0, n, sampled, 0.0, op_sum, link_sum, host_sum)
         p += n
     return seconds
 
@@ -259,7 +257,7 @@ def decode(
 ) -> float:  # fmt: skip
     """Decode one token of every sequence at this context, the new token included."""
     return step(
-        ops, links, scalars, 1.0, context - 1.0, sequences, group_tokens, sequences, True,
+        ops, links, scalars, 1.0, context - 1.0, sequences, group_tokens, sequences, 1.0,
         op_sum, link_sum, host_sum,
     )  # fmt: skip
 
@@ -289,13 +287,9 @@ def book(
     for i in range(op_sum.shape[0]):
         ledger = op_ledger[i]
         for j in range(3):
-            out[ledger, j], carry[ledger, j] = _add(
-                out[ledger, j], carry[ledger, j], op_sum[i, j]
-            )
+            out[ledger, j], carry[ledger, j] = _add(out[ledger, j], carry[ledger, j], op_sum[i, j])
         for j in (A_TIME_COMPUTE, A_TIME_MEMORY):
-            out[ledger, 4], carry[ledger, 4] = _add(
-                out[ledger, 4], carry[ledger, 4], op_sum[i, j]
-            )
+            out[ledger, 4], carry[ledger, 4] = _add(out[ledger, 4], carry[ledger, 4], op_sum[i, j])
     for i in range(link_sum.shape[0]):
         out[2, 3], carry[2, 3] = _add(out[2, 3], carry[2, 3], link_sum[i, C_BYTES])
         out[2, 4], carry[2, 4] = _add(out[2, 4], carry[2, 4], link_sum[i, C_TIME])

@@ -21,8 +21,9 @@ class SoftmaxAttention(Frozen):
 
     Examples
     --------
-    >>> SoftmaxAttention(num_attention_heads=32, num_key_value_heads=8, head_dim=128,
-    ...                  v_head_dim=128).elements_per_token
+    >>> SoftmaxAttention(
+    ...     num_attention_heads=32, num_key_value_heads=8, head_dim=128, v_head_dim=128
+    ... ).elements_per_token
     2048
     """
 
@@ -77,8 +78,14 @@ class LatentAttention(Frozen):
 
     Examples
     --------
-    >>> LatentAttention(num_attention_heads=128, q_lora_rank=1536, kv_lora_rank=512,
-    ...     qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128).elements_per_token
+    >>> LatentAttention(
+    ...     num_attention_heads=128,
+    ...     q_lora_rank=1536,
+    ...     kv_lora_rank=512,
+    ...     qk_nope_head_dim=128,
+    ...     qk_rope_head_dim=64,
+    ...     v_head_dim=128,
+    ... ).elements_per_token
     576
     """
 

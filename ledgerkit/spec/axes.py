@@ -12,9 +12,7 @@ Ledger = Literal["attention_kv", "ffn_mlp", "scheduling"]
 Phase = Literal["prefill", "decode", "hold"]
 Resource = Literal["compute", "read", "write", "resident", "communicate", "steps", "time"]
 Basis = Literal["exact", "estimated", "calibrated"]
-Verb = Literal[
-    "compute_less", "read_less", "store_less", "communicate_less", "schedule_better"
-]
+Verb = Literal["compute_less", "read_less", "store_less", "communicate_less", "schedule_better"]
 Account = Literal[
     "projections",
     "core",

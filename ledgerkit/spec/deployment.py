@@ -87,9 +87,7 @@ class Deployment(Frozen):
     @model_validator(mode="after")
     def _ep_divides(self) -> Deployment:
         if (self.tp * self.dp_attention) % self.ep:
-            msg = (
-                f"ep must divide tp · dp_attention = {self.tp * self.dp_attention}, not {self.ep}"
-            )
+            msg = f"ep must divide tp · dp_attention = {self.tp * self.dp_attention}, not {self.ep}"
             raise ValueError(msg)
         return self
 

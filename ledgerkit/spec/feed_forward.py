@@ -22,8 +22,12 @@ class MoeFfn(Frozen):
 
     Examples
     --------
-    >>> MoeFfn(num_experts=256, num_experts_per_tok=8, moe_intermediate_size=2048,
-    ...        shared_intermediate_size=2048).num_experts_per_tok
+    >>> MoeFfn(
+    ...     num_experts=256,
+    ...     num_experts_per_tok=8,
+    ...     moe_intermediate_size=2048,
+    ...     shared_intermediate_size=2048,
+    ... ).num_experts_per_tok
     8
     """
 

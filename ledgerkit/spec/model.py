@@ -1,4 +1,4 @@
-"""The model: groups of identical layers, each a kind of attention, a kind of FFN and its weights."""
+"""The model: groups of identical layers, each with its attention, its FFN and its weights."""
 
 from __future__ import annotations
 
@@ -225,9 +225,7 @@ class Model(Frozen):
             )
         )
 
-    def kv_bytes_per_token(
-        self, kv_dtype: str = "bf16", indexer_dtype: str | None = None
-    ) -> float:
+    def kv_bytes_per_token(self, kv_dtype: str = "bf16", indexer_dtype: str | None = None) -> float:
         """Bytes that each further token adds for ever: windows and states do not count."""
         longest = 1 << 40  # far beyond every window
         grown = self.cache_bytes(2 * longest, kv_dtype, indexer_dtype)

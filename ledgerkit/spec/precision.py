@@ -51,7 +51,7 @@ class Storage(Frozen):
             As stored, rows = outputs, columns = inputs. A vector counts as one row.
         """
         rows, columns = (1, shape[0]) if len(shape) == 1 else (shape[-2], shape[-1])
-        batch = math.prod(shape[:-2]) if len(shape) > 2 else 1  # noqa: PLR2004
+        batch = math.prod(shape[:-2]) if len(shape) > 2 else 1
         size = rows * columns * self.bits / 8 + self.tensor_bytes
         if self.block is not None:
             block_rows, block_columns = self.block[0] or rows, self.block[1] or columns
@@ -75,9 +75,7 @@ _NAMED = {
         Storage(name="mxfp8", bits=8, block=(1, 32), scale_bytes=1, compute="fp8"),
         Storage(name="int8", bits=8, block=(1, 0), scale_bytes=4, compute="int8"),
         Storage(name="mxfp4", bits=4, block=(1, 32), scale_bytes=1, compute="fp4"),
-        Storage(
-            name="nvfp4", bits=4, block=(1, 16), scale_bytes=1, tensor_bytes=4, compute="fp4"
-        ),
+        Storage(name="nvfp4", bits=4, block=(1, 16), scale_bytes=1, tensor_bytes=4, compute="fp4"),
     )
 }
 _GROUPED = re.compile(r"int(?P<bits>[2-8])(?P<asymmetric>_asym)?_g(?P<group>\d+)$")
@@ -120,9 +118,7 @@ def storage(name: str) -> Storage:
         bits = int(match["bits"])
         zero = bits / 8 if match["asymmetric"] else 0.0
         # W4A16 and its kin multiply in bf16: the format saves bytes, not FLOP/s
-        return Storage(
-            name=name, bits=bits, block=(1, int(match["group"])), scale_bytes=2 + zero
-        )
+        return Storage(name=name, bits=bits, block=(1, int(match["group"])), scale_bytes=2 + zero)
     raise UnsupportedDtypeError(
         "unknown storage format", given=name,
         allowed=", ".join(_NAMED) + ", int4_g128, int4_g32, q4_k and the other ggml types",

@@ -40,9 +40,14 @@ class Weight(Frozen):
     Examples
     --------
     >>> gate_up = Weight(
-    ...     name="model.layers.{layer}.mlp.experts.{expert}.gate_proj.weight", ledger="ffn_mlp",
-    ...     account="routed_experts", shape=(2048, 7168), copies=256, split="experts",
-    ...     dtype="fp8_block128")
+    ...     name="model.layers.{layer}.mlp.experts.{expert}.gate_proj.weight",
+    ...     ledger="ffn_mlp",
+    ...     account="routed_experts",
+    ...     shape=(2048, 7168),
+    ...     copies=256,
+    ...     split="experts",
+    ...     dtype="fp8_block128",
+    ... )
     >>> gate_up.elements
     3758096384
     >>> gate_up.bytes
