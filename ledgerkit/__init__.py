@@ -10,26 +10,49 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ledgerkit import errors
+    from ledgerkit._compare import Comparison, compare
+    from ledgerkit._ledger import Ledger, ledger
+    from ledgerkit.catalog.hardware import hardware, load_hardware
+    from ledgerkit.catalog.models import load_model, models
     from ledgerkit.spec.deployment import Deployment, Workload
     from ledgerkit.spec.hardware import Hardware
     from ledgerkit.spec.model import Model
+    from ledgerkit.text import set_language
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Comparison",
     "Deployment",
     "Hardware",
+    "Ledger",
     "Model",
     "Workload",
     "__version__",
+    "compare",
     "errors",
+    "hardware",
+    "ledger",
+    "load_hardware",
+    "load_model",
+    "models",
+    "set_language",
 ]
 
 _HOMES = {
+    "Comparison": "ledgerkit._compare",
     "Deployment": "ledgerkit.spec.deployment",
     "Hardware": "ledgerkit.spec.hardware",
+    "Ledger": "ledgerkit._ledger",
     "Model": "ledgerkit.spec.model",
     "Workload": "ledgerkit.spec.deployment",
+    "compare": "ledgerkit._compare",
+    "hardware": "ledgerkit.catalog.hardware",
+    "ledger": "ledgerkit._ledger",
+    "load_hardware": "ledgerkit.catalog.hardware",
+    "load_model": "ledgerkit.catalog.models",
+    "models": "ledgerkit.catalog.models",
+    "set_language": "ledgerkit.text",
 }
 """The module that defines each lazy name."""
 

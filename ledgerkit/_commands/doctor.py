@@ -150,10 +150,12 @@ def _fonts(say: Callable[..., str]) -> Finding:
     from ledgerkit._data import data_path
 
     try:
-        found = [data_path("fonts", font).name for font in FONTS]
+        missing = [font for font in FONTS if not data_path("fonts", font).is_file()]
     except LedgerError as error:
-        return Finding(say("fonts"), f"{say('missing')}: {error.given}", say("fonts_fix"))
-    return Finding(say("fonts"), ", ".join(found))
+        return Finding(say("fonts"), error.what, say("fonts_fix"))
+    if missing:
+        return Finding(say("fonts"), f"{say('missing')}: {', '.join(missing)}", say("fonts_fix"))
+    return Finding(say("fonts"), ", ".join(FONTS))
 
 
 def _cache(say: Callable[..., str]) -> Finding:
