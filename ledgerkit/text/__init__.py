@@ -7,26 +7,53 @@ that the three ledgers come from; :mod:`ledgerkit.text.numbers` writes amounts.
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+from functools import cache
 from typing import Final, Literal, TypeAlias
 
-from ledgerkit.text import charts, commands, terms, widgets
-
-__all__ = ["LANGUAGES", "Language", "check_language", "get", "get_language", "keys", "set_language"]
+__all__ = [
+    "LANGUAGES",
+    "Language",
+    "check_language",
+    "get",
+    "get_language",
+    "keys",
+    "set_language",
+    "tables",
+]
 
 Language: TypeAlias = Literal["zh", "en"]
 LANGUAGES: Final[tuple[Language, ...]] = ("zh", "en")
 
-TABLES: Final[dict[str, dict[str, dict[Language, str]]]] = {
-    "terms": terms.STRINGS,
-    "charts": charts.STRINGS,
-    "widgets": widgets.STRINGS,
-    "commands": commands.STRINGS,
-}
-"""The tables by area. Keys are unique over all of them."""
-
-_STRINGS: Final = {key: pair for table in TABLES.values() for key, pair in table.items()}
 # A plain module value: a context variable would not reach the threads that widgets call back on.
 _default: dict[str, Language] = {"language": "en"}
+
+
+@cache
+def tables() -> dict[str, dict[str, dict[Language, str]]]:
+    """Return the tables by area: every module of this package that defines ``STRINGS``.
+
+    Returns
+    -------
+    dict
+        Area to key to language to template. Keys are unique over all areas.
+
+    Examples
+    --------
+    >>> sorted(tables())[0]
+    'charts'
+    """
+    modules = {
+        info.name: importlib.import_module(f"{__name__}.{info.name}")
+        for info in pkgutil.iter_modules(__path__)
+    }
+    return {area: mod.STRINGS for area, mod in modules.items() if hasattr(mod, "STRINGS")}
+
+
+@cache
+def _strings() -> dict[str, dict[Language, str]]:
+    return {key: pair for table in tables().values() for key, pair in table.items()}
 
 
 def check_language(language: str | None) -> Language:
@@ -125,7 +152,7 @@ def get(key: str, language: str | None = None, **fields: object) -> str:
     >>> get("fits.over", "en", amount="2.97 GB")
     'over by 2.97 GB'
     """
-    template = _STRINGS[key][check_language(language)]
+    template = _strings()[key][check_language(language)]
     return template.format(**fields) if fields else template
 
 
@@ -141,4 +168,4 @@ def keys() -> tuple[str, ...]:
     >>> "ledger.ffn_mlp" in keys()
     True
     """
-    return tuple(_STRINGS)
+    return tuple(_strings())
