@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit._ledger import Ledger, ledger
+from ledgerkit._memory import memory_rows
 from ledgerkit.costs.linear import served_dtype
 from ledgerkit.errors import LedgerError, WorkloadError
 from ledgerkit.spec.axes import LEDGERS
@@ -115,6 +116,23 @@ class Comparison:
             [
                 books.entries.select(pl.lit(label).alias("label"), pl.all())
                 for label, books in zip(self.labels, self.ledgers, strict=True)
+            ]
+        )
+
+    @cached_property
+    def memory(self) -> pl.DataFrame:
+        """What fills the fullest device of each deployment.
+
+        Columns: label, component (attention_weights, ffn_weights, cache, reserve, free),
+        bytes_device, capacity_bytes, limit_bytes, max_concurrency, binds_zh, binds_en.
+        """
+        import polars as pl
+
+        return pl.DataFrame(
+            [
+                row
+                for label, books in zip(self.labels, self.ledgers, strict=True)
+                for row in memory_rows(label, books)
             ]
         )
 

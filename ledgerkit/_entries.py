@@ -59,7 +59,7 @@ def all_entries(table: CostTable, workload: Workload) -> list[Entry]:
         entries += book.operations()
         entries += book.communication()
         entries += book.host()
-    entries += list(_resident(table, workload))
+    entries += list(resident_entries(table, workload))
     return entries
 
 
@@ -299,7 +299,7 @@ def _names(expression: str) -> set[str]:
     return set(re.findall(r"[a-z_]+", expression))
 
 
-def _resident(table: CostTable, workload: Workload) -> Iterator[Entry]:
+def resident_entries(table: CostTable, workload: Workload) -> Iterator[Entry]:
     """What stays on the fullest device, and on all devices of the replica."""
     deployment = table.deployment
     context = workload.hold_context

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from ledgerkit._amounts import run_totals
-from ledgerkit._entries import Entry, all_entries
+from ledgerkit._entries import Entry, all_entries, resident_entries
 from ledgerkit._explain import Value, evaluate
 from ledgerkit._expressions import finite
 from ledgerkit._refs import resolve
@@ -189,6 +189,10 @@ class Ledger:
     @cached_property
     def _entries(self) -> list[Entry]:
         return all_entries(self._table, self.workload)
+
+    def resident_entries(self) -> list[Entry]:
+        """Entries of the hold phase; cheaper than ``entries`` when only memory is asked for."""
+        return list(resident_entries(self._table, self.workload))
 
     @cached_property
     def entries(self) -> pl.DataFrame:
