@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ledgerkit import errors
+    from ledgerkit._cache_table import cache_table
     from ledgerkit._compare import Comparison, compare
     from ledgerkit._ledger import Ledger, ledger
+    from ledgerkit.catalog.engines import engines
     from ledgerkit.catalog.hardware import hardware, load_hardware
     from ledgerkit.catalog.models import load_model, models
     from ledgerkit.spec.deployment import Deployment, Workload
@@ -29,7 +31,9 @@ __all__ = [
     "Model",
     "Workload",
     "__version__",
+    "cache_table",
     "compare",
+    "engines",
     "errors",
     "hardware",
     "ledger",
@@ -46,7 +50,9 @@ _HOMES = {
     "Ledger": "ledgerkit._ledger",
     "Model": "ledgerkit.spec.model",
     "Workload": "ledgerkit.spec.deployment",
+    "cache_table": "ledgerkit._cache_table",
     "compare": "ledgerkit._compare",
+    "engines": "ledgerkit.catalog.engines",
     "hardware": "ledgerkit.catalog.hardware",
     "ledger": "ledgerkit._ledger",
     "load_hardware": "ledgerkit.catalog.hardware",
