@@ -32,6 +32,5 @@ def resolve(
         deployment = Deployment(**deployment)
     elif not isinstance(deployment, Deployment):
         raise DeploymentError("deployment must be a Deployment or a dict", given=deployment)
-    return (
-        model, hardware, deployment, load_engine(deployment.engine), load_efficiencies(hardware),
-    )  # fmt: skip
+    profile = load_engine(deployment.engine).for_device(hardware)
+    return model, hardware, deployment, profile, load_efficiencies(hardware)
