@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ledgerkit import errors
+    from ledgerkit import charts, errors, widgets
     from ledgerkit._cache_table import cache_table
     from ledgerkit._compare import Comparison, compare
     from ledgerkit._ledger import Ledger, ledger
@@ -32,6 +32,7 @@ __all__ = [
     "Workload",
     "__version__",
     "cache_table",
+    "charts",
     "compare",
     "engines",
     "errors",
@@ -41,6 +42,7 @@ __all__ = [
     "load_model",
     "models",
     "set_language",
+    "widgets",
 ]
 
 _HOMES = {
@@ -62,7 +64,7 @@ _HOMES = {
 }
 """The module that defines each lazy name."""
 
-_SUBPACKAGES = frozenset({"errors"})
+_SUBPACKAGES = frozenset({"charts", "errors", "widgets"})
 """Public names that are modules themselves."""
 
 

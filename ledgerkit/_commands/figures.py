@@ -8,6 +8,7 @@ printed as plain text.
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,12 +89,15 @@ def execute(source: Path, *, language: str, out: Path) -> Any:
         notebook,
         timeout=CELL_TIMEOUT_S,
         kernel_name="python3",
+        # its warning about sockets on this machine is not for who wants a figure
+        extra_arguments=["--IPKernelApp.log_level=40"],
         resources={"metadata": {"path": str(out)}},
     )
     try:
         client.execute(env=os.environ | _KERNEL_ENVIRONMENT)
     except CellExecutionError as error:
-        raise FigureError(f"a cell of {source.name} failed:\n{error}") from error
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+        raise FigureError(f"a cell of {source.name} failed:\n{plain}") from error
     nbformat.write(notebook, out / source.name)
     return notebook
 
