@@ -26,10 +26,12 @@ class Assembler:
     def __init__(self, quantization: Quantization, rename: Rename) -> None:
         self.quantization = quantization
         self.rename = rename
+        self.formats: dict[str, str] = {}
 
     def _format(self, row: Row, layer: int) -> str:
-        module = row.name.removesuffix(".weight").replace("{layer}", str(layer))
-        return self.quantization.format_of(row, module.replace("{expert}", "0"))
+        module = row.name.removesuffix(".weight").replace("{expert}", "0")
+        name = self.quantization.format_of(row, module, layer)
+        return self.formats.get(name, name)
 
     def _weight(self, row: Row, dtype: str) -> Weight:
         return Weight(
@@ -73,6 +75,7 @@ class Assembler:
 
     def assemble(self, plan: Architecture) -> dict[str, object]:
         """Return the parts of a ``Model`` that come from rows."""
+        self.formats = plan.formats
         return {
             "groups": self.groups(plan.layers),
             "globals": self.weights(plan.globals),

@@ -37,14 +37,18 @@ def even_head_dim(hidden: int, heads: int) -> int:
     return hidden // heads
 
 
-def attention_norm(hidden: int, name: str = LAYER + "input_layernorm", bias: bool = False) -> list[Row]:  # noqa: E501
+def attention_norm(
+    hidden: int, name: str = LAYER + "input_layernorm", bias: bool = False
+) -> list[Row]:  # noqa: E501
     """Return the norm before (or after) attention."""
     kinds = (".weight", ".bias") if bias else (".weight",)
     return [attention_row(name + kind, hidden, use="vector", split="none", account="norms")
             for kind in kinds]  # fmt: skip
 
 
-def ffn_norm(hidden: int, name: str = LAYER + "post_attention_layernorm", bias: bool = False) -> list[Row]:  # noqa: E501
+def ffn_norm(
+    hidden: int, name: str = LAYER + "post_attention_layernorm", bias: bool = False
+) -> list[Row]:  # noqa: E501
     """Return the norm before (or after) the feed-forward block."""
     kinds = (".weight", ".bias") if bias else (".weight",)
     return [ffn_row(name + kind, hidden, use="vector", account="norms") for kind in kinds]
@@ -234,8 +238,14 @@ def vocabulary(
 ) -> list[Row]:
     """Return embedding, final norm and head; a tied table is one tensor, used as head."""
     rows = [
-        ffn_row(embedding, vocab_size, hidden, account="vocab", split="vocab",
-                use="head" if tie else "lookup")  # fmt: skip
+        ffn_row(
+            embedding,
+            vocab_size,
+            hidden,
+            account="vocab",
+            split="vocab",
+            use="head" if tie else "lookup",
+        )  # fmt: skip
     ]
     if norm is not None:
         kinds = (".weight", ".bias") if norm_bias else (".weight",)

@@ -42,11 +42,11 @@ def read_compressed_tensors(config: Mapping[str, Any], plain: str) -> Quantizati
         fmt = group.get("format") or config.get("format")
         rules.append((every, patterns, _storage_name(group.get("weights"), fmt, name)))
 
-    def choose(module: str, _: Row) -> str | None:
-        if skip.match(module):
+    def choose(module: str, layer: int, _: Row) -> str | None:
+        if skip.match(module, layer):
             return None
         for every, patterns, storage_name in rules:
-            if every or patterns.match(module):
+            if every or patterns.match(module, layer):
                 return storage_name
         return None
 

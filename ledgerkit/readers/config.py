@@ -56,9 +56,17 @@ def read_config(
 
     Examples
     --------
-    >>> config = dict(model_type="llama", hidden_size=4096, intermediate_size=14336,
-    ...     num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8,
-    ...     vocab_size=128256, max_position_embeddings=131072, torch_dtype="bfloat16")
+    >>> config = dict(
+    ...     model_type="llama",
+    ...     hidden_size=4096,
+    ...     intermediate_size=14336,
+    ...     num_hidden_layers=32,
+    ...     num_attention_heads=32,
+    ...     num_key_value_heads=8,
+    ...     vocab_size=128256,
+    ...     max_position_embeddings=131072,
+    ...     torch_dtype="bfloat16",
+    ... )
     >>> read_config(config).parameter_count
     8030261248
     """

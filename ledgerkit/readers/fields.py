@@ -198,9 +198,7 @@ class Fields:
 
     # -- parts, and fields that are not sizes ------------------------------------------------
 
-    def section(
-        self, name: str, defaults: Mapping[str, Any] | None = None
-    ) -> Fields | None:
+    def section(self, name: str, defaults: Mapping[str, Any] | None = None) -> Fields | None:
         """Return a sub-config as fields of its own; None for null or an absent one."""
         self._seen.add(name)
         value = self.values.get(name)

@@ -34,6 +34,7 @@ __all__ = ["GgufFile", "GgufTensor", "read_gguf", "read_gguf_file"]
 
 _PART = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf")
 _LISTED = 5
+_KEYS_AND_VALUES = ("attn_k.", "attn_v.", "attn_k_norm.")
 
 Account = tuple[str, str]
 
@@ -46,7 +47,7 @@ class GgufFile:
     """The file that was asked for."""
     version: int
     metadata: dict[str, Any]
-    """Keys and values of the first part; arrays of more than 4096 elements are ``GgufArray``."""
+    """Keys and values of the first part; what was too long to keep is a ``GgufArray``."""
     tensors: tuple[GgufTensor, ...]
     """Tensors of all parts."""
     file_bytes: int
@@ -170,8 +171,16 @@ def read_gguf(path: str | Path) -> Model:
     slug = (match["stem"] if match else Path(path).stem).lower()
     predicted = read_config({**config_of(meta), "torch_dtype": "float16"}, slug, str(path))
     by_layer: dict[int | None, list[Booked]] = {}
+    stale = []
+    sharing = {layer for group in predicted.groups for layer in group.layers
+               if not getattr(group.attention, "stores_kv", True)}  # fmt: skip
     for item in file.booked:
-        by_layer.setdefault(item.layer, []).append(item)
+        if item.layer in sharing and item.suffix.startswith(_KEYS_AND_VALUES):
+            stale.append(
+                (item.tensor, "keys and values of a layer that reads another layer's cache")
+            )
+        else:
+            by_layer.setdefault(item.layer, []).append(item)
     outside = layer_weights(by_layer.pop(None, []))
     _compare(shown, "outside the layers", predicted.globals, outside)
     groups = _groups(shown, predicted, by_layer)
@@ -189,7 +198,7 @@ def read_gguf(path: str | Path) -> Model:
         quantization="GGUF " + ", ".join(file.types),
         groups=groups,
         globals=outside,
-        notes=(*predicted.notes, *_notes(file)),
+        notes=(*predicted.notes, *_notes([*file.unbooked, *stale])),
     )
 
 
@@ -251,9 +260,9 @@ def _plain_dtype(file: GgufFile) -> str:
     return ggml_type(plain[0]).storage_name if plain else "fp32"
 
 
-def _notes(file: GgufFile) -> list[str]:
+def _notes(unbooked: Iterable[tuple[GgufTensor, str]]) -> list[str]:
     reasons: dict[str, list[GgufTensor]] = {}
-    for tensor, reason in file.unbooked:
+    for tensor, reason in unbooked:
         reasons.setdefault(reason, []).append(tensor)
     return [
         f"{len(tensors)} tensors ({sum(tensor.bytes for tensor in tensors)} B) are booked to no "

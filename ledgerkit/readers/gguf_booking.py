@@ -184,6 +184,7 @@ def book(tensors: Iterable[GgufTensor]) -> tuple[list[Booked], list[tuple[GgufTe
 
     Examples
     --------
+    >>> from ledgerkit.readers.gguf_header import GgufTensor
     >>> booked, unbooked = book(
     ...     [
     ...         GgufTensor("blk.0.attn_q.weight", (64, 64), "q8_0", 0, 4352),
@@ -202,8 +203,9 @@ def book(tensors: Iterable[GgufTensor]) -> tuple[list[Booked], list[tuple[GgufTe
         siblings = by_layer[layer]
         place = place_of(layer, suffix, siblings)
         if place is not None:
-            scale = siblings.get(suffix.removesuffix("weight") + "scale")
-            if not _is_scale(scale, tensor):
+            beside = suffix.removesuffix("weight") + "scale"
+            scale = siblings.get(beside)
+            if place_of(layer, beside, siblings) or not _is_scale(scale, tensor):
                 scale = None
             booked.append(Booked(tensor, layer, suffix, place, scale))
         elif not _is_scale(tensor, siblings.get(suffix.removesuffix("scale") + "weight")):
@@ -257,6 +259,8 @@ def place_of(layer: int | None, suffix: str, siblings: Collection[str]) -> Place
         # alone it is the norm before the FFN (gpt-oss, Qwen3-Next), else one after attention
         after = "ffn_norm.weight" in siblings or "post_ffw_norm.weight" in siblings
         return _ATTENTION_NORM if after else _FFN_NORM
+    if suffix == "ffn_down_exps.scale" and "ffn_gate_inp.scale" not in siblings:
+        return None  # a parameter of Gemma 4's router only; else the scale of an NVFP4 tensor
     return _LAYER.get(suffix)
 
 
@@ -273,15 +277,17 @@ def layer_weights(
         Outputs of query, key and value in a fused ``attn_qkv`` tensor, which are split differently
         over devices.
     """
-    counted: dict[Weight, int] = {}
+    singles: list[Weight] = []
+    experts: dict[Weight, int] = {}
     for item in sorted(booked, key=lambda item: (item.suffix, item.tensor.name)):
-        for weight in _weights(item, split_qkv):
-            counted[weight] = counted.get(weight, 0) + 1
-    # experts stored one by one are copies of one class
-    return tuple(
-        weight if count == 1 else weight.model_copy(update={"copies": weight.copies * count})
-        for weight, count in counted.items()
-    )
+        weights = _weights(item, split_qkv)
+        if "{expert}" not in item.suffix:
+            singles += weights
+            continue
+        for weight in weights:  # experts stored one by one are copies of one class
+            experts[weight] = experts.get(weight, 0) + 1
+    singles += [weight.model_copy(update={"copies": count}) for weight, count in experts.items()]
+    return tuple(singles)
 
 
 def _weights(item: Booked, split_qkv: tuple[int, int, int] | None) -> list[Weight]:

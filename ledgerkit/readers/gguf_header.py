@@ -1,8 +1,9 @@
 """The header of a GGUF file, read strictly over a memory map.
 
 Weights are never touched: a header of a few megabytes is walked in place, whatever the size of the
-file. Every length is checked against the bytes that are left before anything is read or allocated,
-so that a hostile header costs no more than an honest one. Layout: ggml-org/ggml@d99724f,
+file. Every length is checked against the bytes that are left before anything is read, and what is
+kept or walked has a budget of its own, because the file may be sparse: a hostile header costs no
+more than an honest one. Layout: ggml-org/ggml@d99724f,
 ``docs/gguf.md``, versions 2 and 3.
 """
 
@@ -28,14 +29,19 @@ _MAGIC = b"GGUF"
 _VERSIONS = (2, 3)
 _MAX_NAME_BYTES = 64
 _MAX_KEY_BYTES = 65_535
-_MAX_PAIRS = 65_536
-_MAX_TENSORS = 1 << 20
+_MAX_PAIRS = 16_384
+_MAX_TENSORS = 1 << 17
+_MAX_STRINGS = 1 << 22
+"""Strings in all arrays together; the largest vocabularies have a million, merges included."""
 _MAX_EXTENTS = 4
 _MAX_ELEMENTS = (1 << 63) - 1
 _MAX_ALIGNMENT = 1 << 30
 _KEPT_ELEMENTS = 4_096
 """Longer arrays (the vocabulary) are checked and counted, but not kept."""
 _KEPT_STRING_BYTES = 1 << 20
+"""The same for strings (a whole tokenizer in JSON)."""
+_KEPT_BYTES = 32 << 20
+"""The same for everything once this much has been kept."""
 _DEFAULT_ALIGNMENT = 32
 # the least that one pair and one tensor description can take
 _MIN_PAIR_BYTES = 8 + 1 + 4 + 1
@@ -51,9 +57,10 @@ _U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
 
 
 class GgufArray(NamedTuple):
-    """An array that was too long to keep: only its size is known."""
+    """An array or a string that was too long to keep: only its length is known."""
 
     length: int
+    """Elements of an array, bytes of a string."""
 
 
 class GgufTensor(NamedTuple):
@@ -87,7 +94,7 @@ class GgufHeader:
     path: str
     version: int
     metadata: dict[str, Any]
-    """Keys and values; an array of more than 4096 elements is a ``GgufArray``."""
+    """Keys and values; what was too long to keep is a ``GgufArray``."""
     tensors: tuple[GgufTensor, ...]
     data_offset: int
     """Where the tensor data starts, in bytes."""
@@ -105,6 +112,8 @@ class _Cursor:
         self.size = size
         self.path = path
         self.at = 0
+        self._kept = 0
+        self._walked = 0
 
     def error(self, what: str, given: Any = None, allowed: str | None = None) -> CheckpointError:
         return CheckpointError(f"{self.path}: {what}, at byte {self.at}", given=given,
@@ -126,14 +135,31 @@ class _Cursor:
         return int(_U64.unpack_from(self.data, self.need(8, what))[0])
 
     def text(self, what: str, most: int) -> str:
+        """Read a name that must be kept."""
         length = self.u64(f"the length of {what}")
         if length > most:
             raise self.error(f"{what} is too long", given=length, allowed=f"at most {most} bytes")
-        start = self.need(length, what)
+        return self._decoded(self.need(length, what), what)
+
+    def _decoded(self, start: int, what: str) -> str:
         try:
             return self.data[start : self.at].decode("utf-8")
         except UnicodeDecodeError:
             raise self.error(f"{what} is not UTF-8") from None
+
+    def _keeps(self, size: int) -> bool:
+        """Whether ``size`` more bytes may be kept."""
+        if size > _KEPT_BYTES - self._kept:
+            return False
+        self._kept += size
+        return True
+
+    def string(self, what: str) -> str | GgufArray:
+        length = self.u64(f"the length of {what}")
+        start = self.need(length, what)
+        if length > _KEPT_STRING_BYTES or not self._keeps(length + 64):
+            return GgufArray(length)
+        return self._decoded(start, what)
 
     def scalar(self, kind: int, what: str) -> Any:
         code = _SCALARS[kind]
@@ -156,7 +182,7 @@ class _Cursor:
         if count > (self.size - self.at) // code.size:
             raise self.error(f"{what} runs past the end of the file", given=f"{count} elements")
         start = self.need(count * code.size, what)
-        if count > _KEPT_ELEMENTS:
+        if count > _KEPT_ELEMENTS or not self._keeps(32 * count):
             return GgufArray(count)
         values = struct.unpack_from(f"<{count}{code.format[-1]}", self.data, start)
         return tuple(self.boolean(v, what) for v in values) if kind == _BOOL else values
@@ -164,8 +190,12 @@ class _Cursor:
     def _strings(self, count: int, what: str) -> Any:
         if count > (self.size - self.at) // 8:
             raise self.error(f"{what} runs past the end of the file", given=f"{count} strings")
+        self._walked += count
+        if self._walked > _MAX_STRINGS:
+            raise self.error(f"{what} has an absurd number of strings", given=count,
+                             allowed=f"{_MAX_STRINGS} in all arrays")  # fmt: skip
         if count <= _KEPT_ELEMENTS:
-            return tuple(self.text(what, _KEPT_STRING_BYTES) for _ in range(count))
+            return tuple(self.string(what) for _ in range(count))
         # a vocabulary has hundreds of thousands of strings: walk their lengths, keep none
         unpack, data, at, last = _U64.unpack_from, self.data, self.at, self.size - 8
         for _ in range(count):
@@ -181,8 +211,7 @@ class _Cursor:
     def value(self, what: str) -> Any:
         kind = self.u32(f"the type of {what}")
         if kind == _STRING:
-            # chat templates and licences are long; nothing but the size of the file bounds them
-            return self.text(what, self.size)
+            return self.string(what)
         if kind == _ARRAY:
             return self.array(what)
         if kind not in _SCALARS:

@@ -47,7 +47,7 @@ _BY_REASON = {
         "use_flash_attn use_flash_attention_2 flash_attn fused_mlp tensor_parallel_size "
         "chunk_size_feed_forward onnx_kv_cache problem_type save_dtype "
         "_experts_implementation experts_implementation moe_implementation is_causal "
-        "use_grouped_mm use_flex_attention "
+        "use_grouped_mm use_flex_attention residual_in_fp32 "
     ),
     "tokenizer": (
         "bos_token_id eos_token_id pad_token_id sep_token_id decoder_start_token_id "
@@ -100,7 +100,7 @@ _BY_REASON = {
     ),
     "activation": (
         "hidden_act hidden_activation activation_function mamba_hidden_act mlp_hidden_act act_fn "
-        "linear_activation"
+        "linear_activation output_gate_type"
     ),
     "router arithmetic": (
         "routed_scaling_factor scoring_func norm_topk_prob topk_method moe_renormalize "
@@ -122,9 +122,7 @@ _BY_REASON = {
         "projector_hidden_act image_seq_length image_grid_pinpoints video_config speech_config"
     ),
 }
-_REASON_OF = {
-    name: reason for reason, names in _BY_REASON.items() for name in names.split()
-}
+_REASON_OF = {name: reason for reason, names in _BY_REASON.items() for name in names.split()}
 
 NEUTRAL: dict[str, tuple[Any, ...]] = {
     "add_cross_attention": (False,),

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from ledgerkit.errors import ConfigError
 
 _DIGIT = re.compile(r"\d")
+_LAYER = re.compile(r"(?:.*\.)?layers\.(\d+)(?:\.(.+))?$")
 _MAX_PATTERN = 512
 
 
@@ -20,60 +21,83 @@ class ModulePatterns:
     ``model.layers.3.mlp.gate_proj``). A name with ``*`` or ``?`` is a glob over the whole path or
     over the path of a parent. ``re:`` marks a regular expression anchored at the start.
 
+    Modules are named with ``{layer}`` in place of their layer number, which is given apart: the
+    files hold up to a thousand names, most of them for single layers.
+
     Examples
     --------
-    >>> patterns = ModulePatterns(["lm_head", "re:.*self_attn.*", "mlp.gate"])
-    >>> patterns.match("model.layers.0.self_attn.q_proj"), patterns.match("model.layers.0.mlp.up")
-    (True, False)
+    >>> patterns = ModulePatterns(["lm_head", "re:.*self_attn.*", "model.layers.3.mlp"])
+    >>> patterns.match("model.layers.{layer}.self_attn.q_proj", 0)
+    True
+    >>> [patterns.match("model.layers.{layer}.mlp.up_proj", layer) for layer in (2, 3)]
+    [False, True]
     """
 
     def __init__(self, patterns: Iterable[str], path: str = "modules_to_not_convert") -> None:
-        plain: set[str] = set()
-        regexes: list[re.Pattern[str]] = []
-        self.by_layer = False
+        self._plain: set[str] = set()
+        self._of_layer: dict[int, set[str]] = {}
+        self._regexes: list[re.Pattern[str]] = []
+        self._numbered: list[re.Pattern[str]] = []
         for pattern in patterns:
             if not isinstance(pattern, str) or len(pattern) > _MAX_PATTERN:
                 raise ConfigError(f"quantization_config.{path} must hold module names",
                                   given=pattern)  # fmt: skip
-            self.by_layer |= _DIGIT.search(pattern) is not None
-            if pattern.startswith("re:"):
-                regexes.append(_compile(pattern[3:], path))
-            elif any(sign in pattern for sign in "*?["):
-                regexes.append(_compile(fnmatch.translate(pattern), path))
-                regexes.append(_compile(fnmatch.translate(pattern + ".*"), path))
-            elif pattern:
-                plain.add(pattern.rstrip("."))
-        self._plain = plain
-        self._regexes = tuple(regexes)
+            self._add(pattern, path)
         self._cache: dict[str, bool] = {}
 
-    def __bool__(self) -> bool:
-        return bool(self._plain or self._regexes)
+    @property
+    def by_layer(self) -> bool:
+        """Whether some pattern names a layer by its number."""
+        return bool(self._of_layer or self._numbered)
 
-    def match(self, module: str) -> bool:
-        """Whether one of the patterns covers this module."""
+    def _add(self, pattern: str, path: str) -> None:
+        regexes = self._numbered if _DIGIT.search(pattern) else self._regexes
+        if pattern.startswith("re:"):
+            regexes.append(_compile(pattern[3:], path))
+        elif any(sign in pattern for sign in "*?["):
+            regexes.append(_compile(fnmatch.translate(pattern), path))
+            regexes.append(_compile(fnmatch.translate(pattern + ".*"), path))
+        elif pattern:
+            layer = _LAYER.match(pattern.rstrip("."))
+            if layer:
+                self._of_layer.setdefault(int(layer[1]), set()).add(layer[2] or "")
+            else:
+                self._plain.add(pattern.rstrip("."))
+
+    def match(self, module: str, layer: int) -> bool:
+        """Whether one of the patterns covers this module of this layer."""
         found = self._cache.get(module)
         if found is None:
-            found = self._cache[module] = self._match(module)
-        return found
+            found = self._cache[module] = self._match_any_layer(module)
+        if found or not self.by_layer:
+            return found
+        names = self._of_layer.get(layer)
+        if names and ("" in names or _holds_start(names, module.partition("{layer}.")[2])):
+            return True
+        name = module.replace("{layer}", str(layer))
+        return any(regex.match(name) for regex in self._numbered)
 
-    def _match(self, module: str) -> bool:
+    def _match_any_layer(self, module: str) -> bool:
         if self._plain:
             parts = module.split(".")
-            for start in range(len(parts)):
-                path = parts[start]
-                if path in self._plain:
-                    return True
-                for part in parts[start + 1 :]:
-                    path = f"{path}.{part}"
-                    if path in self._plain:
-                        return True
-        return any(regex.match(module) for regex in self._regexes)
+            if any(_holds_start(self._plain, ".".join(parts[i:])) for i in range(len(parts))):
+                return True
+        name = module.replace("{layer}", "0")
+        return any(regex.match(name) for regex in self._regexes)
+
+
+def _holds_start(names: set[str], path: str) -> bool:
+    """Whether the path, or a parent of it, is among the names."""
+    while path:
+        if path in names:
+            return True
+        path = path.rpartition(".")[0]
+    return False
 
 
 def _compile(expression: str, path: str) -> re.Pattern[str]:
     try:
         return re.compile(expression)
-    except re.error as error:
+    except (re.error, RecursionError, OverflowError) as error:
         raise ConfigError(f"quantization_config.{path} holds an expression that is not valid",
                           given=f"{expression}: {error}") from None  # fmt: skip

@@ -13,6 +13,7 @@ __all__ = ["Quantization", "read_quantization"]
 
 _BLOCK = 128
 _BY_USE = ("linear", "expand")
+Choose = Callable[[str, int, Row], "str | None"]
 
 
 class Quantization:
@@ -23,7 +24,8 @@ class Quantization:
     label : str
         What the quantization is called.
     choose : callable
-        (module name, row) → format name, or None where a module keeps the plain dtype.
+        (module, layer, row) → format name, or None where a module keeps the plain dtype; the
+        module's name has ``{layer}`` in place of the number.
     by_layer : bool
         Whether the answer depends on the layer number.
     """
@@ -32,7 +34,7 @@ class Quantization:
         self,
         plain: str,
         label: str = "none",
-        choose: Callable[[str, Row], str | None] | None = None,
+        choose: Choose | None = None,
         *,
         by_layer: bool = False,
     ) -> None:
@@ -41,8 +43,8 @@ class Quantization:
         self._choose = choose
         self.by_layer = by_layer
 
-    def format_of(self, row: Row, module: str) -> str:
-        """Return the storage format of a row; ``module`` is its name with numbers filled in."""
+    def format_of(self, row: Row, module: str, layer: int) -> str:
+        """Return the storage format of a row in one layer."""
         if row.dtype is not None:
             return row.dtype
         if self._choose is None:
@@ -50,7 +52,7 @@ class Quantization:
         quantizable = row.use in _BY_USE if row.quantizable is None else row.quantizable
         if not quantizable:
             return self.plain
-        return self._choose(module, row) or self.plain
+        return self._choose(module, layer, row) or self.plain
 
 
 def read_quantization(config: Mapping[str, Any] | None, plain: str) -> Quantization:
@@ -106,16 +108,20 @@ def _fp8(config: Mapping[str, Any], plain: str) -> Quantization:
     else:
         raise UnsupportedArchitectureError("quantization_config.weight_block_size is not known",
                                            given=block, allowed="[128, 128] or null")  # fmt: skip
-    return Quantization(plain, label, lambda module, _: None if skip.match(module) else name,
-                        by_layer=skip.by_layer)  # fmt: skip
+
+    def choose(module: str, layer: int, _: Row) -> str | None:
+        return None if skip.match(module, layer) else name
+
+    return Quantization(plain, label, choose, by_layer=skip.by_layer)
 
 
 def _mxfp4(config: Mapping[str, Any], plain: str) -> Quantization:
     """mxfp4 of gpt-oss: the experts and nothing else."""
     skip = _skip_list(config, "modules_to_not_convert")
 
-    def choose(module: str, row: Row) -> str | None:
-        return "mxfp4" if row.account == "routed_experts" and not skip.match(module) else None
+    def choose(module: str, layer: int, row: Row) -> str | None:
+        expert = row.account == "routed_experts"
+        return "mxfp4" if expert and not skip.match(module, layer) else None
 
     return Quantization(plain, "mxfp4 experts", choose, by_layer=skip.by_layer)
 

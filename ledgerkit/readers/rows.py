@@ -102,3 +102,5 @@ class Architecture:
     other_parameters: list[tuple[str, int | None]] = field(default_factory=list)
     dtype: str | None = None
     """Dtype of unquantized tensors, where the family fixes it."""
+    formats: dict[str, str] = field(default_factory=dict)
+    """Storage formats that this family's checkpoints have in place of the usual ones."""

@@ -124,9 +124,7 @@ def _fit_layers(values: dict[str, Any], old: Any, new: Any, record: Record) -> N
         values["linear_attn_config"] = _fit_linear(linear, old, new, record)
 
 
-def _fit_linear(
-    linear: Mapping[str, Any], old: int, new: int, record: Record
-) -> dict[str, Any]:
+def _fit_linear(linear: Mapping[str, Any], old: int, new: int, record: Record) -> dict[str, Any]:
     """Fit the 1-based layer lists of Kimi-Linear."""
     full, kda = linear.get("full_attn_layers"), linear.get("kda_layers")
     if not isinstance(full, (list, tuple)) or not isinstance(kda, (list, tuple)):

@@ -39,13 +39,26 @@ WRAPPERS: dict[str, Wrapper] = {
     "gemma4": Wrapper("gemma4_text", "inner"),
     "gemma4_unified": Wrapper("gemma4_unified_text", "inner"),
     "kimi_k25": Wrapper("kimi_k2"),
+    "kimi_k3": Wrapper("kimi_linear", ignore=("image_placeholder",)),
     "llama4": Wrapper("llama4_text"),
+    "minimax_m3_vl": Wrapper(
+        "minimax_m3_vl_text",
+        ignore=(
+            "img_token_compression_config",
+            "num_reward_heads",
+            "process_image_mode",
+            "projector_hidden_size",
+        ),
+    ),
     "mistral3": Wrapper("mistral"),
-    "qwen3_5": Wrapper("qwen3_5_text", "inner"),
-    "qwen3_5_moe": Wrapper("qwen3_5_moe_text", "inner"),
+    "qwen3_5": Wrapper("qwen3_5_text", "inner", ignore=("language_model_only",)),
+    "qwen3_5_moe": Wrapper("qwen3_5_moe_text", "inner", ignore=("language_model_only",)),
     "qwen3_vl": Wrapper("qwen3_vl_text", "inner"),
     "qwen3_vl_moe": Wrapper("qwen3_vl_moe_text", "inner"),
-    "step3_vl": Wrapper("step3_text", "plain"),
+    "step3_vl": Wrapper(
+        "step3_text", "plain", ignore=("understand_projector_stride", "projector_bias")
+    ),
+    "step3p7": Wrapper("step3p7_text", "plain", ignore=("projector_bias",)),
 }
 _INHERITED = ("torch_dtype", "dtype", "quantization_config")
 _TOWERS = {"vision_config": "vision", "audio_config": "audio", "speech_config": "speech"}

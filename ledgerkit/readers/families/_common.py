@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ledgerkit.errors import ConfigError
+from ledgerkit.readers.blocks import vocabulary
 from ledgerkit.readers.fields import MAX_CONTEXT, MAX_LAYERS, MAX_VOCAB, Fields
+from ledgerkit.readers.rows import Architecture, Layer, MtpPlan, Row
 
-__all__ = ["Frame", "read_frame", "read_head_dim", "read_heads", "require", "window_flags"]
+if TYPE_CHECKING:
+    from ledgerkit.spec.weights import Use
+
+__all__ = [
+    "Frame",
+    "draft_row",
+    "joint_rows",
+    "read_frame",
+    "read_head_dim",
+    "read_heads",
+    "require",
+    "state_dtype",
+    "window_flags",
+]
 
 
 class Frame(NamedTuple):
@@ -19,6 +34,25 @@ class Frame(NamedTuple):
     vocab: int
     context: int
     tie: bool
+
+    def architecture(
+        self,
+        layers: Iterable[Layer],
+        table: list[Row] | None = None,
+        mtp: MtpPlan | None = None,
+        dtype: str | None = None,
+    ) -> Architecture:
+        """Return the architecture; ``table`` = embedding, final norm and head, usual ones if None."""
+        return Architecture(
+            hidden_size=self.hidden,
+            vocab_size=self.vocab,
+            max_position_embeddings=self.context,
+            tie_word_embeddings=self.tie,
+            layers=list(layers),
+            globals=vocabulary(self.hidden, self.vocab, self.tie) if table is None else table,
+            mtp=mtp,
+            dtype=dtype,
+        )
 
 
 def read_frame(fields: Fields) -> Frame:
@@ -60,3 +94,26 @@ def require(condition: bool, what: str, given: object, fix: str = "correct the c
 def window_flags(types: Sequence[str], sliding: str = "sliding_attention") -> list[bool]:
     """Return which layers have a window."""
     return [kind == sliding for kind in types]
+
+
+def draft_row(name: str, *shape: int, use: Use = "linear") -> Row:
+    """Return a row that exists for drafting only; quantizers leave it alone."""
+    return Row(name, "scheduling", "draft", shape, use=use, quantizable=False)
+
+
+def joint_rows(hidden: int, at: str, projection: str, norms: tuple[str, ...]) -> tuple[Row, ...]:
+    """Return what an MTP block has beside its decoder layer."""
+    return (
+        draft_row(f"{at}{projection}.weight", hidden, 2 * hidden),
+        *(draft_row(f"{at}{name}.weight", hidden, use="vector") for name in norms),
+    )
+
+
+def state_dtype(fields: Fields, name: str) -> Literal["fp32", "bf16", "fp16"]:
+    """Return the dtype in which a recurrent state is kept."""
+    words: dict[str, Literal["fp32", "bf16", "fp16"]] = {
+        "float32": "fp32",
+        "bfloat16": "bf16",
+        "float16": "fp16",
+    }
+    return words[fields.text(name, allowed=tuple(words), default="float32")]

@@ -15,7 +15,6 @@ from ledgerkit.readers.blocks import (
     dense_mlp,
     ffn_norm,
     gqa_projections,
-    vocabulary,
 )
 from ledgerkit.readers.families._common import Frame, read_frame, read_head_dim, read_heads
 from ledgerkit.readers.fields import MAX_LAYERS, Fields
@@ -80,14 +79,7 @@ def read(fields: Fields, model_type: str) -> Architecture:
         return Layer(attention, DenseFfn(intermediate_size=intermediate), rows)
 
     kinds = {"sliding_attention": layer(window), "full_attention": layer(None)}
-    return Architecture(
-        hidden_size=hidden,
-        vocab_size=frame.vocab,
-        max_position_embeddings=frame.context,
-        tie_word_embeddings=frame.tie,
-        layers=[kinds[kind] for kind in read_layer_types(fields, frame)],
-        globals=vocabulary(hidden, frame.vocab, frame.tie),
-    )
+    return frame.architecture([kinds[kind] for kind in read_layer_types(fields, frame)])
 
 
 def read_layer_types(fields: Fields, frame: Frame) -> list[str]:
@@ -102,5 +94,3 @@ def read_layer_types(fields: Fields, frame: Frame) -> list[str]:
     fields.record.use(fields.path + "layer_types", f"one full layer in {every}", "derived",
                       "sliding_window_pattern")  # fmt: skip
     return derived
-
-

@@ -81,18 +81,14 @@ def read(fields: Fields, model_type: str) -> Architecture:
     kinds = [_Kind(kind == "full_attention", index >= first_shared)
              for index, kind in enumerate(types)]  # fmt: skip
     layers = {kind: plan.layer(kind) for kind in dict.fromkeys(kinds)}
-    tables = _per_layer_tables(fields, frame, per_layer) if per_layer else []
+    tables = per_layer_tables(fields, frame, per_layer) if per_layer else []
     if not per_layer:
         fields.ignore("unused", "vocab_size_per_layer_input")
     fields.only("use_bidirectional_attention", "vision", why="attention in both directions has "
                 "no decode phase")  # fmt: skip
-    return Architecture(
-        hidden_size=hidden,
-        vocab_size=frame.vocab,
-        max_position_embeddings=frame.context,
-        tie_word_embeddings=frame.tie,
-        layers=[layers[kind] for kind in kinds],
-        globals=[*vocabulary(hidden, frame.vocab, frame.tie), *tables],
+    return frame.architecture(
+        [layers[kind] for kind in kinds],
+        table=[*vocabulary(hidden, frame.vocab, frame.tie), *tables],
     )
 
 
@@ -160,7 +156,7 @@ class _Plan:
                 qk_norm=head_dim, keys=not kind.shared, value=not (kind.full and self.k_eq_v),
             ),
             *ffn_rows,
-            *self._per_layer_rows(),
+            *(per_layer_rows(self.hidden, self.per_layer) if self.per_layer else ()),
             ffn_row(LAYER + "layer_scalar", 1, account="residual", use="buffer"),
         )  # fmt: skip
         return Layer(attention, ffn, rows)
@@ -193,21 +189,8 @@ class _Plan:
                      dense_intermediate_size=wide)  # fmt: skip
         return moe, rows
 
-    def _per_layer_rows(self) -> list[Row]:
-        if not self.per_layer:
-            return []
-        account = "per_layer_embedding"
-        return [
-            ffn_row(LAYER + "per_layer_input_gate.weight", self.per_layer, self.hidden,
-                    account=account),
-            ffn_row(LAYER + "per_layer_projection.weight", self.hidden, self.per_layer,
-                    account=account),
-            ffn_row(LAYER + "post_per_layer_input_norm.weight", self.hidden, account=account,
-                    use="vector"),
-        ]  # fmt: skip
 
-
-def _per_layer_tables(fields: Fields, frame: Frame, per_layer: int) -> list[Row]:
+def per_layer_tables(fields: Fields, frame: Frame, per_layer: int) -> list[Row]:
     """Return the table of per-layer embeddings and what projects into its space."""
     rows = fields.size("vocab_size_per_layer_input", most=MAX_VOCAB)
     width = frame.layers * per_layer
@@ -218,4 +201,16 @@ def _per_layer_tables(fields: Fields, frame: Frame, per_layer: int) -> list[Row]
         ffn_row("model.per_layer_model_projection.weight", width, frame.hidden, account=account),
         ffn_row("model.per_layer_projection_norm.weight", per_layer, account=account,
                 use="vector"),
+    ]  # fmt: skip
+
+
+def per_layer_rows(hidden: int, per_layer: int) -> list[Row]:
+    """Return what a layer does with its row of the per-layer embedding."""
+    return [
+        ffn_row(LAYER + "per_layer_input_gate.weight", per_layer, hidden,
+                account="per_layer_embedding"),
+        ffn_row(LAYER + "per_layer_projection.weight", hidden, per_layer,
+                account="per_layer_embedding"),
+        ffn_row(LAYER + "post_per_layer_input_norm.weight", hidden, use="vector",
+                account="per_layer_embedding"),
     ]  # fmt: skip

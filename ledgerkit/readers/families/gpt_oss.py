@@ -13,7 +13,6 @@ from ledgerkit.readers.blocks import (
     attention_norm,
     ffn_norm,
     gqa_projections,
-    vocabulary,
 )
 from ledgerkit.readers.families._common import read_frame, read_head_dim, read_heads
 from ledgerkit.readers.families.gemma import read_layer_types
@@ -79,11 +78,4 @@ def read(fields: Fields, model_type: str) -> Architecture:
         return Layer(attention, moe, rows)
 
     kinds = {"sliding_attention": layer(window), "full_attention": layer(None)}
-    return Architecture(
-        hidden_size=hidden,
-        vocab_size=frame.vocab,
-        max_position_embeddings=frame.context,
-        tie_word_embeddings=frame.tie,
-        layers=[kinds[kind] for kind in read_layer_types(fields, frame)],
-        globals=vocabulary(hidden, frame.vocab, frame.tie),
-    )
+    return frame.architecture([kinds[kind] for kind in read_layer_types(fields, frame)])

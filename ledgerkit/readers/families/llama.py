@@ -1,40 +1,79 @@
 """Llama and its close kin: one kind of layer, or one with and without a window.
 
-Llama 1-3, SmolLM, Mistral, Qwen2/2.5, Qwen3, MiMo-7B. Sources: the model classes of transformers
-5.24 (``models/llama``, ``mistral``, ``qwen2``, ``qwen3``) and the checkpoints' headers; MiMo-7B:
-``XiaomiMiMo/MiMo`` (one MTP block after the layers).
+Llama 1-3, SmolLM, Mistral, Ministral/Devstral, Qwen2/2.5, Qwen3, the text part of Qwen3-VL, MiMo-7B,
+ERNIE 4.5 dense, Hunyuan dense, SmolLM3, Seed-OSS, Granite dense. Sources: the model classes of
+transformers 5.24 under those names and the checkpoints' headers; MiMo-7B: ``XiaomiMiMo/MiMo`` (one
+MTP block after the layers).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
-from ledgerkit.readers.blocks import (
-    attention_norm,
-    dense_mlp,
-    ffn_norm,
-    gqa_projections,
-    vocabulary,
-)
+from ledgerkit.readers.blocks import attention_norm, dense_mlp, ffn_norm, gqa_projections
 from ledgerkit.readers.families._common import (
     Frame,
+    joint_rows,
     read_frame,
     read_head_dim,
     read_heads,
     window_flags,
 )
 from ledgerkit.readers.fields import Fields
-from ledgerkit.readers.rows import Architecture, Layer, MtpPlan, Row
+from ledgerkit.readers.rows import Architecture, Layer, MtpPlan
 from ledgerkit.spec.attention import SoftmaxAttention
 from ledgerkit.spec.feed_forward import DenseFfn
 
+
+class Style(NamedTuple):
+    """What tells one member of the family from another: a fixed answer, or the field that says it."""
+
+    qkv_bias: bool | str = False
+    o_bias: bool | str = False
+    mlp_bias: bool | str = False
+    qk_norm: bool | str = False
+    window: Literal["none", "all", "flag"] = "none"
+    """``all``: every layer has ``sliding_window`` if that is stated; ``flag``: layers from
+    ``max_window_layers`` on, if ``use_sliding_window`` says so."""
+    norm_names: tuple[str, str] = ("q_norm", "k_norm")
+
+
+_BIAS = Style("attention_bias", "attention_bias", "mlp_bias")
+_QWEN2 = Style(qkv_bias=True, window="flag")
+_QWEN3 = Style("attention_bias", "attention_bias", qk_norm=True, window="flag")
+STYLES = {
+    "llama": _BIAS,
+    "smollm3": _BIAS._replace(window="flag"),
+    "granite": _BIAS,
+    "mistral": Style(window="all"),
+    "ministral3": Style(window="all"),
+    "qwen2": _QWEN2,
+    "mimo": _QWEN2,
+    "qwen3": _QWEN3,
+    "qwen3_vl_text": Style("attention_bias", "attention_bias", qk_norm=True),
+    "ernie4_5": Style("use_bias", "use_bias", "use_bias"),
+    "hunyuan_v1_dense": Style(
+        "attention_bias",
+        "attention_bias",
+        qk_norm=True,
+        norm_names=("query_layernorm", "key_layernorm"),
+    ),
+    "seed_oss": Style("attention_bias", "attention_out_bias", "mlp_bias"),
+}
+_NO_BIAS = {"attention_bias": False, "mlp_bias": False, "tie_word_embeddings": False}
+_FLAGGED = {"use_sliding_window": False, "sliding_window": 4096, "max_window_layers": 28}
 DEFAULTS: dict[str, Mapping[str, Any]] = {
-    "llama": {
-        "max_position_embeddings": 2048,
-        "tie_word_embeddings": False,
-        "attention_bias": False,
-        "mlp_bias": False,
+    "llama": {**_NO_BIAS, "max_position_embeddings": 2048},
+    "granite": {**_NO_BIAS, "max_position_embeddings": 2048},
+    "smollm3": {
+        **_NO_BIAS,
+        "num_key_value_heads": 4,
+        "max_position_embeddings": 32768,
+        "tie_word_embeddings": True,
+        "use_sliding_window": False,
+        "sliding_window": None,
+        "max_window_layers": 0,
     },
     "mistral": {
         "num_key_value_heads": 8,
@@ -42,111 +81,138 @@ DEFAULTS: dict[str, Mapping[str, Any]] = {
         "sliding_window": 4096,
         "tie_word_embeddings": False,
     },
+    "ministral3": {
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "max_position_embeddings": 262144,
+        "sliding_window": None,
+        "tie_word_embeddings": False,
+    },
     "qwen2": {
+        **_FLAGGED,
         "num_key_value_heads": 32,
         "max_position_embeddings": 32768,
-        "use_sliding_window": False,
-        "sliding_window": 4096,
-        "max_window_layers": 28,
         "tie_word_embeddings": False,
     },
     "qwen3": {
+        **_FLAGGED,
         "num_key_value_heads": 32,
         "head_dim": 128,
         "max_position_embeddings": 32768,
         "attention_bias": False,
-        "use_sliding_window": False,
-        "sliding_window": 4096,
-        "max_window_layers": 28,
+        "tie_word_embeddings": False,
+    },
+    "qwen3_vl_text": {
+        "num_key_value_heads": 32,
+        "head_dim": 128,
+        "max_position_embeddings": 128000,
+        "attention_bias": False,
         "tie_word_embeddings": False,
     },
     "mimo": {
+        **_FLAGGED,
         "max_position_embeddings": 32768,
-        "use_sliding_window": False,
         "tie_word_embeddings": False,
         "num_nextn_predict_layers": 0,
+    },
+    "ernie4_5": {
+        "num_key_value_heads": 2,
+        "head_dim": 128,
+        "max_position_embeddings": 131072,
+        "tie_word_embeddings": True,
+        "use_bias": False,
+    },
+    "hunyuan_v1_dense": {
+        "max_position_embeddings": 2048,
+        "tie_word_embeddings": False,
+        "attention_bias": False,
+    },
+    "seed_oss": {
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "max_position_embeddings": 524288,
+        "tie_word_embeddings": False,
+        "attention_bias": True,
+        "attention_out_bias": False,
+        "mlp_bias": False,
     },
 }
 
 
 def read(fields: Fields, model_type: str) -> Architecture:
     """Read a decoder of equal layers."""
+    style = STYLES[model_type]
     frame = read_frame(fields)
     heads, kv_heads = read_heads(fields)
     head_dim = read_head_dim(fields, frame.hidden, heads)
-    qkv_bias, o_bias = _biases(fields, model_type)
-    mlp_bias = fields.flag("mlp_bias") if model_type == "llama" else False
+    if model_type == "hunyuan_v1_dense":
+        fields.only("use_qk_norm", True, why="this model type always has q and k norms")
     intermediate = fields.size("intermediate_size")
     rows = (
         *attention_norm(frame.hidden),
         *gqa_projections(
-            frame.hidden, heads, kv_heads, head_dim, qkv_bias=qkv_bias, o_bias=o_bias,
-            qk_norm=head_dim if model_type == "qwen3" else None,
+            frame.hidden,
+            heads,
+            kv_heads,
+            head_dim,
+            qkv_bias=_says(fields, style.qkv_bias, "attention_bias"),
+            o_bias=_says(fields, style.o_bias, "attention_out_bias"),
+            qk_norm=head_dim if style.qk_norm else None,
+            norm_names=style.norm_names,
         ),
         *ffn_norm(frame.hidden),
-        *dense_mlp(frame.hidden, intermediate, bias=mlp_bias),
-    )  # fmt: skip
-    window, windowed = _windows(fields, model_type, frame)
+        *dense_mlp(frame.hidden, intermediate, bias=_says(fields, style.mlp_bias, "mlp_bias")),
+    )
+    window, windowed = _windows(fields, style.window, frame)
 
     def layer(size: int | None) -> Layer:
         attention = SoftmaxAttention(
-            num_attention_heads=heads, num_key_value_heads=kv_heads, head_dim=head_dim,
-            v_head_dim=head_dim, window=size, qk_norm=model_type == "qwen3",
-        )  # fmt: skip
+            num_attention_heads=heads,
+            num_key_value_heads=kv_heads,
+            head_dim=head_dim,
+            v_head_dim=head_dim,
+            window=size,
+            qk_norm=bool(style.qk_norm),
+        )
         return Layer(attention, DenseFfn(intermediate_size=intermediate), rows)
 
     kinds = {False: layer(None), True: layer(window)}
-    return Architecture(
-        hidden_size=frame.hidden,
-        vocab_size=frame.vocab,
-        max_position_embeddings=frame.context,
-        tie_word_embeddings=frame.tie,
-        layers=[kinds[flag] for flag in windowed],
-        globals=vocabulary(frame.hidden, frame.vocab, frame.tie),
-        mtp=_mimo_mtp(fields, frame, kinds[False]) if model_type == "mimo" else None,
-    )
+    mtp = _mimo_mtp(fields, frame, kinds[False]) if model_type == "mimo" else None
+    return frame.architecture([kinds[flag] for flag in windowed], mtp=mtp)
 
 
-def _biases(fields: Fields, model_type: str) -> tuple[bool, bool]:
-    """Return whether q, k, v and whether o have biases."""
-    if model_type == "mistral":
-        fields.only("attention_bias", False, why="Mistral has no attention biases")
-        fields.only("mlp_bias", False, why="Mistral has no MLP biases")
-        return False, False
-    if model_type in ("qwen2", "mimo"):
-        # the classes always have q, k, v biases, and no field for them
-        fields.only("attention_bias", True, why="this model type always has q, k, v biases")
-        fields.only("qkv_bias", True, why="this model type always has q, k, v biases")
-        return True, False
-    bias = fields.flag("attention_bias")
-    return bias, bias
+def _says(fields: Fields, answer: bool | str, other: str) -> bool:
+    """Return a fixed answer (which a stated field must not contradict), or what a field says."""
+    if isinstance(answer, str):
+        return fields.flag(answer)
+    fields.only(other, answer, why=f"this model type is fixed to {other} = {answer}")
+    if other == "attention_bias":
+        fields.only("qkv_bias", answer, why=f"this model type is fixed to qkv_bias = {answer}")
+    return answer
 
 
-def _windows(fields: Fields, model_type: str, frame: Frame) -> tuple[int | None, list[bool]]:
+def _windows(fields: Fields, rule: str, frame: Frame) -> tuple[int | None, list[bool]]:
     """Return the window and which layers have it."""
-    if model_type == "llama":
-        fields.only("sliding_window", why="Llama layers have no window")
-        fields.only("use_sliding_window", False, why="Llama layers have no window")
-        fields.ignore("unused", "max_window_layers")
-        return None, [False] * frame.layers
-    if model_type == "mistral":
-        window = fields.optional("sliding_window")
-        fields.ignore("unused", "max_window_layers", "use_sliding_window")
-        types = fields.words("layer_types", frame.layers, default=None,
-                             allowed=("full_attention", "sliding_attention"))  # fmt: skip
-        if types is not None:
-            return window, [flag and window is not None for flag in window_flags(types)]
-        return window, [window is not None] * frame.layers
-    if not fields.flag("use_sliding_window"):
+    if rule == "none" or (rule == "flag" and not fields.flag("use_sliding_window")):
+        if rule == "none":
+            fields.only("sliding_window", why="layers of this model type have no window")
+            fields.only("use_sliding_window", False, why="this model type has no windows")
         fields.ignore("unused", "sliding_window", "max_window_layers")
-        types = fields.words("layer_types", frame.layers, allowed=("full_attention",), default=None)
+        fields.words("layer_types", frame.layers, allowed=("full_attention",), default=None)
         return None, [False] * frame.layers
     window = fields.optional("sliding_window")
-    types = fields.words("layer_types", frame.layers, default=None,
-                         allowed=("full_attention", "sliding_attention"))  # fmt: skip
+    types = fields.words(
+        "layer_types",
+        frame.layers,
+        default=None,
+        allowed=("full_attention", "sliding_attention"),
+    )
     if types is not None:
-        fields.ignore("unused", "max_window_layers")
+        fields.ignore("unused", "max_window_layers", "use_sliding_window")
         return window, [flag and window is not None for flag in window_flags(types)]
+    if rule == "all":
+        fields.ignore("unused", "max_window_layers", "use_sliding_window")
+        return window, [window is not None] * frame.layers
     first = fields.count("max_window_layers")
     return window, [window is not None and index >= first for index in range(frame.layers)]
 
@@ -157,23 +223,9 @@ def _mimo_mtp(fields: Fields, frame: Frame, layer: Layer) -> MtpPlan | None:
     if not blocks:
         return None
     at = "model.mtp_layers.{layer}."
-    rows = tuple(row._replace(name=row.name.replace("model.layers.{layer}.", at))
-                 for row in layer.rows)  # fmt: skip
-    return MtpPlan(blocks, Layer(layer.attention, layer.ffn, rows), 0,
-                   joint_rows(frame.hidden, at, "input_proj",
-                              ("token_layernorm", "hidden_layernorm", "final_layernorm")))  # fmt: skip
-
-
-def joint_rows(
-    hidden: int, at: str, projection: str, norms: tuple[str, ...]
-) -> tuple[Row, ...]:
-    """Return what an MTP block has beside its decoder layer."""
-    return (
-        draft_row(f"{at}{projection}.weight", hidden, 2 * hidden),
-        *(draft_row(f"{at}{name}.weight", hidden, use="vector") for name in norms),
+    rows = tuple(
+        row._replace(name=row.name.replace("model.layers.{layer}.", at)) for row in layer.rows
     )
-
-
-def draft_row(name: str, *shape: int, use: str = "linear") -> Row:
-    """Return a row that exists for drafting only; quantizers leave it alone."""
-    return Row(name, "scheduling", "draft", shape, use=use, quantizable=False)  # type: ignore[arg-type]
+    norms = ("token_layernorm", "hidden_layernorm", "final_layernorm")
+    extra = joint_rows(frame.hidden, at, "input_proj", norms)
+    return MtpPlan(blocks, Layer(layer.attention, layer.ffn, rows), 0, extra)

@@ -18,10 +18,9 @@ from ledgerkit.readers.blocks import (
     routed_experts,
     router,
     shared_expert,
-    vocabulary,
 )
 from ledgerkit.readers.families._common import Frame, read_frame, require
-from ledgerkit.readers.families.llama import joint_rows
+from ledgerkit.readers.families._common import joint_rows
 from ledgerkit.readers.fields import Fields
 from ledgerkit.readers.rows import Architecture, Layer, MtpPlan, Row, attention_row
 from ledgerkit.spec.attention import SoftmaxAttention
@@ -66,13 +65,8 @@ def read(fields: Fields, model_type: str) -> Architecture:
         for kind in (0, 1)
         for flag, ffn in ((0, dense), (1, moe))
     }
-    return Architecture(
-        hidden_size=hidden,
-        vocab_size=frame.vocab,
-        max_position_embeddings=frame.context,
-        tie_word_embeddings=frame.tie,
-        layers=[layers[pair] for pair in zip(pattern or (), flags or (), strict=True)],
-        globals=vocabulary(hidden, frame.vocab, frame.tie),
+    return frame.architecture(
+        [layers[pair] for pair in zip(pattern or (), flags or (), strict=True)],
         mtp=_mtp(fields, frame, layers[1, 0]),
     )
 

@@ -15,7 +15,6 @@ from ledgerkit.readers.blocks import (
     gqa_projections,
     routed_experts,
     router,
-    vocabulary,
 )
 from ledgerkit.readers.families._common import read_frame, read_head_dim, read_heads
 from ledgerkit.readers.fields import Fields
@@ -58,11 +57,4 @@ def read(fields: Fields, model_type: str) -> Architecture:
                         names=("w1", "w3", "w2")),
     )  # fmt: skip
     moe = MoeFfn(num_experts=experts, num_experts_per_tok=topk, moe_intermediate_size=width)
-    return Architecture(
-        hidden_size=hidden,
-        vocab_size=frame.vocab,
-        max_position_embeddings=frame.context,
-        tie_word_embeddings=frame.tie,
-        layers=[Layer(attention, moe, rows)] * frame.layers,
-        globals=vocabulary(hidden, frame.vocab, frame.tie),
-    )
+    return frame.architecture([Layer(attention, moe, rows)] * frame.layers)

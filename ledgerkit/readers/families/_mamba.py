@@ -1,0 +1,59 @@
+"""Mamba-2 mixers, as Nemotron-H and Granite hybrids have them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+from ledgerkit.readers.rows import Row, attention_row
+from ledgerkit.spec.attention import StateAttention
+
+__all__ = ["Mamba2", "mamba2"]
+
+
+class Mamba2(NamedTuple):
+    """The sizes of a Mamba-2 mixer."""
+
+    heads: int
+    head_dim: int
+    state: int
+    groups: int
+    kernel: int
+    conv_bias: bool
+    proj_bias: bool
+    state_dtype: Literal["fp32", "bf16", "fp16"] = "fp32"
+
+
+def mamba2(hidden: int, size: Mamba2, at: str) -> tuple[StateAttention, list[Row]]:
+    """Return a Mamba-2 mixer: input projection, short convolution, state, gated norm, output.
+
+    The inner width is heads x head_dim; the convolution runs over it and over B and C of each group.
+    """
+    inner = size.heads * size.head_dim
+    channels = inner + 2 * size.groups * size.state
+    attention = StateAttention(
+        variant="mamba2",
+        num_heads=size.heads,
+        key_dim=size.state,
+        value_dim=size.head_dim,
+        num_groups=size.groups,
+        conv_channels=channels,
+        conv_kernel=size.kernel,
+        state_dtype=size.state_dtype,
+    )
+    state: dict[str, Any] = {"use": "vector", "account": "state"}
+    rows = [
+        attention_row(at + "in_proj.weight", inner + channels + size.heads, hidden),
+        attention_row(at + "conv1d.weight", channels, 1, size.kernel, **state),
+        *((attention_row(at + "conv1d.bias", channels, **state),) if size.conv_bias else ()),
+        attention_row(at + "dt_bias", size.heads, **state),
+        attention_row(at + "A_log", size.heads, **state),
+        attention_row(at + "D", size.heads, **state),
+        attention_row(at + "norm.weight", inner, **state),
+        attention_row(at + "out_proj.weight", hidden, inner),
+    ]
+    if size.proj_bias:
+        rows += [
+            attention_row(at + "in_proj.bias", inner + channels + size.heads, use="vector"),
+            attention_row(at + "out_proj.bias", hidden, use="vector", split="none"),
+        ]
+    return attention, rows

@@ -1,0 +1,168 @@
+"""Step-3.5 and Step-3.7: window and full layers of different heads, head-wise gates, experts.
+
+Source: ``models/step3p7`` of transformers 5.24. ``attention_other_setting`` overrides the heads of
+window layers; lists per layer may have entries for MTP blocks at their end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ledgerkit.readers.blocks import (
+    LAYER,
+    attention_norm,
+    dense_mlp,
+    ffn_norm,
+    gqa_projections,
+    shared_expert,
+)
+from ledgerkit.readers.families._common import Frame, read_frame, require
+from ledgerkit.readers.families.step3 import moe_layer_numbers, stacked_experts
+from ledgerkit.readers.fields import MAX_LAYERS, Fields
+from ledgerkit.readers.rows import Architecture, Layer, Row, attention_row, ffn_row
+from ledgerkit.spec.attention import SoftmaxAttention
+from ledgerkit.spec.feed_forward import DenseFfn, MoeFfn
+
+_STEP = {
+    "vocab_size": 128815,
+    "hidden_size": 4096,
+    "intermediate_size": 11264,
+    "num_hidden_layers": 45,
+    "num_attention_heads": 64,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "max_position_embeddings": 128000,
+    "tie_word_embeddings": False,
+    "num_experts_per_tok": 8,
+    "n_routed_experts": 288,
+    "moe_intermediate_size": 1280,
+    "share_expert_dim": 1280,
+    "sliding_window": None,
+    "num_sliding_attention_heads": None,
+    "num_nextn_predict_layers": 0,
+    "attention_bias": False,
+    "mlp_bias": False,
+    "gating": True,
+}
+DEFAULTS: dict[str, Mapping[str, Any]] = {"step3p5": _STEP, "step3p7_text": _STEP}
+_FIRST_MOE = 3
+
+
+def read(fields: Fields, _model_type: str) -> Architecture:
+    """Read a Step-3.7 text model."""
+    frame = read_frame(fields)
+    hidden = frame.hidden
+    blocks = fields.count("num_nextn_predict_layers", most=MAX_LAYERS)
+    if blocks:
+        fields.record.assume("MTP blocks of Step-3.7 are not counted")
+    fields.ignore("unused", "mtp_layer_types", "mtp_mlp_layer_types")
+    fields.ignore("scalar", "swiglu_limits", "swiglu_limits_shared", "query_pre_attn_scalar")
+    fields.only("use_bidirectional_attention", False, why="not a decoder")
+    types = _padded(fields, "layer_types", ("full_attention", "sliding_attention"), frame, blocks)
+    types = types or ["full_attention"] * frame.layers
+    kinds = {kind: _attention(fields, hidden, sliding=kind == "sliding_attention")
+             for kind in dict.fromkeys(types)}  # fmt: skip
+    fields.mark("sliding_window", "num_sliding_attention_heads", "attention_other_setting")
+    sparse = _sparse_layers(fields, frame, blocks)
+    ffns = {flag: (_moe if flag else _dense)(fields, hidden) for flag in set(sparse)}
+    pairs = list(zip(types, sparse, strict=True))
+    layers = {
+        (kind, flag): Layer(
+            kinds[kind][0],
+            ffns[flag][0],
+            (*attention_norm(hidden), *kinds[kind][1], *ffn_norm(hidden), *ffns[flag][1]),
+        )
+        for kind, flag in dict.fromkeys(pairs)
+    }
+    return frame.architecture([layers[pair] for pair in pairs])
+
+
+def _padded(
+    fields: Fields, name: str, allowed: tuple[str, ...], frame: Frame, blocks: int
+) -> list[str] | None:
+    """Return a list per layer, without the entries of MTP blocks at its end."""
+    words = fields.words(name, allowed=allowed, default=None)
+    if words is None:
+        return None
+    require(len(words) in (frame.layers, frame.layers + blocks),
+            f"{name} must have one entry for each layer", len(words))  # fmt: skip
+    return words[: frame.layers]
+
+
+def _sparse_layers(fields: Fields, frame: Frame, blocks: int) -> list[bool]:
+    types = _padded(fields, "mlp_layer_types", ("dense", "sparse"), frame, blocks)
+    if types is not None:
+        fields.ignore("duplicate", "moe_layers_enum")
+        return [kind == "sparse" for kind in types]
+    if not fields.has("moe_layers_enum"):
+        fields.mark("moe_layers_enum")
+        return [index >= _FIRST_MOE for index in range(frame.layers)]
+    listed = moe_layer_numbers(fields, frame.layers + blocks)
+    return [index in listed for index in range(frame.layers)]
+
+
+def _attention(fields: Fields, hidden: int, *, sliding: bool) -> tuple[SoftmaxAttention, list[Row]]:
+    heads = fields.size("num_attention_heads")
+    kv_heads = fields.size("num_key_value_heads", "num_attention_groups")
+    head_dim = fields.size("head_dim")
+    window = None
+    if sliding:
+        window = fields.optional("sliding_window")
+        other = fields.section("attention_other_setting")
+        stated = fields.optional("num_sliding_attention_heads")
+        if stated is not None:
+            heads = stated
+        elif other is not None:
+            heads = other.size("num_attention_heads", default=heads, rule="as full layers")
+            kv_heads = other.size("num_key_value_heads", "num_attention_groups", default=kv_heads,
+                                  rule="as full layers")  # fmt: skip
+            head_dim = other.size("head_dim", default=head_dim, rule="as full layers")
+            other.ignore("unused", "attention_type", "true_head_dim")
+            other.finish()
+    require(heads % kv_heads == 0, "num_attention_heads must be a multiple of the key/value heads",
+            (heads, kv_heads))  # fmt: skip
+    bias = fields.flag("attention_bias")
+    gate = fields.values.get("gating", True)
+    fields.mark("gating", "use_head_wise_attn_gate")
+    require(gate in (True, "per-head", "per-channel", False), "gating is not known", gate)
+    rows = gqa_projections(hidden, heads, kv_heads, head_dim, qkv_bias=bias, o_bias=bias,
+                           qk_norm=head_dim)  # fmt: skip
+    if gate:
+        width = heads if gate in (True, "per-head") else heads * head_dim
+        rows.append(attention_row(LAYER + "self_attn.g_proj.weight", width, hidden))
+    attention = SoftmaxAttention(
+        num_attention_heads=heads,
+        num_key_value_heads=kv_heads,
+        head_dim=head_dim,
+        v_head_dim=head_dim,
+        window=window,
+        output_gate=bool(gate),
+        qk_norm=True,
+    )
+    return attention, rows
+
+
+def _dense(fields: Fields, hidden: int) -> tuple[DenseFfn, list[Row]]:
+    width = fields.size("intermediate_size")
+    rows = dense_mlp(hidden, width, bias=fields.flag("mlp_bias"))
+    return DenseFfn(intermediate_size=width), rows
+
+
+def _moe(fields: Fields, hidden: int) -> tuple[MoeFfn, list[Row]]:
+    experts = fields.size("n_routed_experts", "moe_num_experts", "num_local_experts")
+    width = fields.size("moe_intermediate_size")
+    shared = fields.size("share_expert_dim")
+    fields.only("mlp_bias", False, why="biases in shared experts are not implemented")
+    moe = MoeFfn(
+        num_experts=experts,
+        num_experts_per_tok=fields.size("num_experts_per_tok", "moe_top_k"),
+        moe_intermediate_size=width,
+        shared_intermediate_size=shared,
+    )
+    rows = [
+        *stacked_experts(hidden, width, experts),
+        ffn_row(LAYER + "moe.router_bias", experts, account="router", use="buffer", dtype="fp32"),
+        *shared_expert(hidden, shared, at=LAYER + "share_expert."),
+    ]
+    return moe, rows
