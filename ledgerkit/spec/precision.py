@@ -72,6 +72,7 @@ _NAMED = {
         Storage(name="fp8", bits=8, tensor_bytes=4, compute="fp8"),
         Storage(name="fp8_channel", bits=8, block=(1, 0), scale_bytes=4, compute="fp8"),
         Storage(name="fp8_block128", bits=8, block=(128, 128), scale_bytes=4, compute="fp8"),
+        Storage(name="fp8_block128_e8m0", bits=8, block=(128, 128), scale_bytes=1, compute="fp8"),
         Storage(name="mxfp8", bits=8, block=(1, 32), scale_bytes=1, compute="fp8"),
         Storage(name="int8", bits=8, block=(1, 0), scale_bytes=4, compute="int8"),
         Storage(name="mxfp4", bits=4, block=(1, 32), scale_bytes=1, compute="fp4"),
