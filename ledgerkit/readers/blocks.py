@@ -185,10 +185,10 @@ def shared_expert(
     names: tuple[str, ...] = ("gate_proj", "up_proj", "down_proj"),
     gate: str | None = None,
 ) -> list[Row]:
-    """Return the shared expert(s), and the one-wide gate in front of them where there is one."""
+    """Return the shared expert(s), and the gate in front of them, a router of one output."""
     rows = dense_mlp(hidden, intermediate, at=at, names=names, account="shared_experts")
     if gate is not None:
-        rows.append(ffn_row(gate, 1, hidden, account="shared_experts", quantizable=False))
+        rows.append(ffn_row(gate, 1, hidden, account="router", quantizable=False))
     return rows
 
 

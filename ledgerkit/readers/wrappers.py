@@ -76,6 +76,10 @@ def unwrap(
     if wrapper is None:
         return dict(config), None, []
     text = config.get(wrapper.key)
+    if text is None and wrapper.text_type and "hidden_size" in config:
+        # some files of multimodal types hold the text model alone, without a part of its own
+        record.assume(f"the file has no {wrapper.key}: it is read as the text model itself")
+        return {**config, "model_type": wrapper.text_type}, None, []
     if not isinstance(text, Mapping):
         raise ConfigError(f"a {config.get('model_type')} config needs {wrapper.key}", given=text,
                           fix="give the whole config.json, or its text part alone")  # fmt: skip

@@ -99,6 +99,10 @@ def _read_sizes(fields: Fields, frame: Frame) -> _Sizes:
     fields.only("attention_bias", False, why="biases are not implemented")
     fields.only("mlp_bias", False, why="biases are not implemented")
     fields.ignore("scalar", "hc_sinkhorn_iters")
+    fields.ignore("rotary", "compress_rope_parameters")
+    # fields of DeepSeek-V3 that some files carry along
+    fields.ignore("unused", "qk_nope_head_dim", "v_head_dim", "kv_lora_rank", "n_group",
+                  "topk_group", "first_k_dense_replace", "intermediate_size")  # fmt: skip
     heads, head_dim = fields.size("num_attention_heads"), fields.size("head_dim")
     groups = fields.size("o_groups")
     require(heads % groups == 0, "o_groups must divide num_attention_heads", (heads, groups))

@@ -199,7 +199,7 @@ def per_layer_tables(fields: Fields, frame: Frame, per_layer: int) -> list[Row]:
         ffn_row("model.embed_tokens_per_layer.weight", rows, width, account=account,
                 split="vocab", use="lookup"),
         ffn_row("model.per_layer_model_projection.weight", width, frame.hidden, account=account),
-        ffn_row("model.per_layer_projection_norm.weight", per_layer, account=account,
+        ffn_row("model.per_layer_projection_norm.weight", per_layer, account="norms",
                 use="vector"),
     ]  # fmt: skip
 
@@ -212,5 +212,5 @@ def per_layer_rows(hidden: int, per_layer: int) -> list[Row]:
         ffn_row(LAYER + "per_layer_projection.weight", hidden, per_layer,
                 account="per_layer_embedding"),
         ffn_row(LAYER + "post_per_layer_input_norm.weight", hidden, use="vector",
-                account="per_layer_embedding"),
+                account="norms"),
     ]  # fmt: skip

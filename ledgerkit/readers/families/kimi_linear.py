@@ -152,8 +152,8 @@ def _delta_attention(
             attention_row(f"{AT}{part}_conv1d.weight", inner, 1, kernel, dtype=exact, **state)  # type: ignore[arg-type]
             for part in "qkv"
         ),
-        # one value per head; the Kimi-K3 checkpoint holds one per channel of a head
-        attention_row(AT + "A_log", width if full_gate else heads, dtype="fp32", **state),  # type: ignore[arg-type]
+        # one value per head; the Kimi-K3 file pads 96 of them to 128, and padding is no parameter
+        attention_row(AT + "A_log", heads, dtype="fp32", **state),  # type: ignore[arg-type]
         attention_row(AT + "dt_bias", inner, dtype="fp32", **state),  # type: ignore[arg-type]
         attention_row(AT + "f_a_proj.weight", width, hidden, split="none"),
         attention_row(AT + "f_b_proj.weight", inner, width),

@@ -97,7 +97,8 @@ def _sparse_layers(fields: Fields, frame: Frame, blocks: int) -> list[bool]:
         return [kind == "sparse" for kind in types]
     if not fields.has("moe_layers_enum"):
         fields.mark("moe_layers_enum")
-        return [index >= _FIRST_MOE for index in range(frame.layers)]
+        first = fields.count("first_k_dense_replace", default=_FIRST_MOE, most=MAX_LAYERS)
+        return [index >= first for index in range(frame.layers)]
     listed = moe_layer_numbers(fields, frame.layers + blocks)
     return [index in listed for index in range(frame.layers)]
 
@@ -150,9 +151,11 @@ def _dense(fields: Fields, hidden: int) -> tuple[DenseFfn, list[Row]]:
 
 
 def _moe(fields: Fields, hidden: int) -> tuple[MoeFfn, list[Row]]:
-    experts = fields.size("n_routed_experts", "moe_num_experts", "num_local_experts")
+    experts = fields.size("n_routed_experts", "moe_num_experts", "num_local_experts", "num_experts")
     width = fields.size("moe_intermediate_size")
     shared = fields.size("share_expert_dim")
+    fields.ignore("unused", "n_shared_experts", "use_moe", "moe_every_n_layer")
+    fields.only("use_moe_router_bias", True, why="the router always has a bias")
     fields.only("mlp_bias", False, why="biases in shared experts are not implemented")
     moe = MoeFfn(
         num_experts=experts,
