@@ -11,7 +11,12 @@ end is a small model with a small budget.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
 
 from ledgerkit.costs.layout import kv_copies, split_and_copies, stage_layers
 from ledgerkit.costs.linear import served_bytes
@@ -29,6 +34,8 @@ from ledgerkit.spec.deployment import Deployment
 from ledgerkit.spec.efficiency import Band
 from ledgerkit.spec.engine import EngineProfile
 from ledgerkit.spec.model import LayerGroup, Model
+
+Array = npt.NDArray[np.float64]
 
 RESERVE_BYTES = Band(low=1e9, mid=2e9, high=8e9)
 """Per device: activations, graphs, communication buffers."""
@@ -185,12 +192,58 @@ def _index_holdings(
     ]  # fmt: skip
 
 
-def stage_bytes(found: list[Holding], context: int, sequences: float) -> list[float]:
+@dataclass(frozen=True, slots=True, eq=False)
+class Residence:
+    """Resident bytes of each pipeline stage as a function of sequences and context.
+
+    ``bytes = base + sequences · (per_sequence + Σ per_token · kept(context))``: one definition for
+    single points and for grids, so that both round alike.
+    """
+
+    base: Array
+    """float64[stages]"""
+    per_sequence: Array
+    """float64[stages]"""
+    terms: tuple[tuple[float, int, int, Array], ...]
+    """(limit, ratio, block) of ``Holding.kept_entries`` and the bytes per token of each stage."""
+
+    @classmethod
+    @lru_cache(maxsize=256)
+    def of(cls, found: tuple[Holding, ...]) -> Residence:
+        """Gather holdings that keep tokens alike."""
+        stages = range(len(found[0].layers_by_stage) if found else 1)
+
+        def total(chosen: Iterable[Holding], field: str) -> Array:
+            held = list(chosen)
+            return np.array(
+                [math.fsum(h.layers_by_stage[i] * getattr(h, field) for h in held) for i in stages]
+            )
+
+        kinds = dict.fromkeys((h.limit, h.ratio, h.block) for h in found if h.per_token)
+        return cls(
+            base=total(found, "fixed"),
+            per_sequence=total(found, "per_sequence"),
+            terms=tuple(
+                (*kind, total((h for h in found if (h.limit, h.ratio, h.block) == kind),
+                              "per_token"))
+                for kind in kinds
+            ),
+        )  # fmt: skip
+
+    def sequence_bytes(self, contexts: Array) -> Array:
+        """Bytes of one sequence at each context: float64[stages, contexts]."""
+        found = np.repeat(self.per_sequence[:, None], len(contexts), axis=1)
+        for limit, ratio, block, per_token in self.terms:
+            if block > 1:
+                kept = np.mod(-contexts, float(block))
+            else:
+                kept = np.floor(np.minimum(contexts, limit) / ratio)
+            found += per_token[:, None] * kept
+        return found
+
+
+def stage_bytes(found: Iterable[Holding], context: int, sequences: float) -> list[float]:
     """Bytes on one device of each stage, without the reserve."""
-    if not found:
-        return [0.0]
-    stages = len(found[0].layers_by_stage)
-    return [
-        math.fsum(h.layers_by_stage[stage] * h.bytes_of_layer(context, sequences) for h in found)
-        for stage in range(stages)
-    ]
+    residence = Residence.of(tuple(found))
+    one = residence.sequence_bytes(np.array([float(context)]))[:, 0]
+    return [float(size) for size in residence.base + sequences * one]
