@@ -33,10 +33,14 @@ def run_phase(
 ) -> PhaseAmounts:
     """Price one phase (0 = prefill, 1 = decode) at a point.
 
-    ``level`` other than ``device`` counts copies once; its seconds mean nothing.
+    ``level`` other than ``device`` counts all layers, and copies once (``tp_once``, ``once``) or
+    as they are (``ranks``); its seconds mean nothing.
     """
-    ops = table.ops[edge][phase] if level == "device" else table.amounts_table(level)[phase]
+    ops = table.ops[edge][phase] if level == "device" else table.amounts_rows(level, phase)
     links = table.link_rows[edge][phase]
+    if level != "device":
+        links = links.copy()
+        links[:, c.L_AMOUNT_COUNT] = links[:, c.L_COUNT]
     scalars = table.scalars[edge][phase]
     op_sum = np.zeros((len(ops), c.AMOUNTS))
     link_sum = np.zeros((len(links), c.LINK_AMOUNTS))
@@ -44,7 +48,7 @@ def run_phase(
     if phase:
         seconds = kernels.decode(
             ops, links, scalars, float(point.context), point.sequences, point.group_tokens,
-            op_sum, link_sum, host_sum,
+            point.micro_batches, op_sum, link_sum, host_sum,
         )  # fmt: skip
     else:
         seconds = kernels.prefill(
@@ -66,7 +70,8 @@ def run_totals(table: CostTable, point: WorkPoint) -> dict[Edge, Array]:
         kernels.totals(
             table.ops[edge], table.link_rows[edge], table.scalars[edge], table.op_ledger,
             one(point.prompt_tokens), one(point.cached_tokens), one(point.context),
-            one(point.sequences), one(point.group_tokens), one(table.chunk_tokens), out,
+            one(point.sequences), one(point.group_tokens), one(point.micro_batches),
+            one(table.chunk_tokens), out,
         )  # fmt: skip
         found[edge] = out[0]
     return found

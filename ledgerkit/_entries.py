@@ -6,11 +6,12 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ledgerkit._amounts import PhaseAmounts, run_phase
+from ledgerkit._amounts import run_phase
 from ledgerkit._explain import Value, chunks
 from ledgerkit._expressions import DECODE, PREFILL, Formula, OperationFormulas, link_formula
 from ledgerkit.costs.memory import RESERVE_BYTES, Holding, stage_bytes
@@ -21,6 +22,9 @@ from ledgerkit.kernels import step as kernels
 from ledgerkit.spec.axes import PHASES, UNITS, Account, Basis, Ledger, Phase, Resource
 from ledgerkit.spec.deployment import Workload
 from ledgerkit.spec.workpoint import WorkPoint
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Array = npt.NDArray[np.float64]
 
@@ -55,12 +59,30 @@ def all_entries(table: CostTable, workload: Workload) -> list[Entry]:
     mean = WorkPoint.mean(table.deployment, workload)
     entries: list[Entry] = []
     for phase in (PREFILL, DECODE):
-        book = _PhaseBook(table, phase, point, mean)
-        entries += book.operations()
-        entries += book.communication()
-        entries += book.host()
+        entries += phase_entries(table, phase, point, mean)
     entries += list(resident_entries(table, workload))
     return entries
+
+
+def phase_entries(table: CostTable, phase: int, point: WorkPoint, mean: WorkPoint) -> list[Entry]:
+    """Entries of prefill (0) or decode (1): busiest device at ``point``, sums at ``mean``."""
+    book = _PhaseBook(table, phase, point, mean)
+    return [*book.operations(), *book.communication(), *book.host()]
+
+
+def entries_frame(entries: list[Entry]) -> pl.DataFrame:
+    """Entries as a polars frame, one row each."""
+    import polars as pl  # heavy
+
+    columns = ("phase", "ledger", "account", "op", "resource", "link", "amount_device",
+               "amount_replica", "low", "high", "unit", "basis")  # fmt: skip
+    data: dict[str, Any] = {name: [getattr(entry, name) for entry in entries] for name in columns}
+    data["expression"] = [entry.formula.expression for entry in entries]
+    data["source"] = [entry.source for entry in entries]
+    numbers = ("amount_device", "amount_replica", "low", "high")
+    return pl.DataFrame(
+        data, schema={name: pl.Float64 if name in numbers else pl.String for name in data}
+    )
 
 
 class _PhaseBook:
@@ -73,26 +95,23 @@ class _PhaseBook:
         self.low = run_phase(table, phase, point, "low")
         self.high = run_phase(table, phase, point, "high")
         where = mean if phase == DECODE else point
-        self.device = self._replica_rows(where, "device")
-        self.tp_once = self._replica_rows(where, "tp_once")
-        self.once = self.tp_once if phase == PREFILL else self._replica_rows(where, "once")
-
-    def _replica_rows(self, point: WorkPoint, level: str) -> PhaseAmounts:
-        return run_phase(self.table, self.phase, point, level=level)  # type: ignore[arg-type]
+        self.ranks = run_phase(table, phase, where, level="ranks")
+        self.tp_once = run_phase(table, phase, where, level="tp_once")
+        self.once = (
+            self.tp_once if phase == PREFILL else run_phase(table, phase, where, level="once")
+        )
 
     def _devices(self, operation: Operation | None) -> float:
-        """Devices that the replica total of an operation sums over.
+        """Devices of a stage that the replica total of an operation sums over.
 
         In decode all of them work. In prefill one request sits on one attention rank; only the
-        experts are spread over all ranks. Rows count all layers, so stages do not multiply
-        prefill; in decode each stage sees every micro-batch.
+        experts are spread over all ranks. Replica rows count all layers, so stages do not multiply.
         """
         layout = self.table.deployment
-        if self.phase == DECODE:
-            return float(layout.devices)
         share = operation.prefill.device if operation else None
         spread = share is not None and share.scope == c.SCOPE_EXPERTS
-        return float(layout.tp * (layout.dp_attention if spread else 1))
+        everywhere = self.phase == DECODE or spread
+        return float(layout.tp * (layout.dp_attention if everywhere else 1))
 
     def operations(self) -> Iterator[Entry]:
         """FLOP, bytes and seconds of the operations, and copies that the layout causes."""
@@ -102,12 +121,12 @@ class _PhaseBook:
             for resource, column in (("compute", c.A_FLOP), ("read", c.A_READ),
                                      ("write", c.A_WRITE)):  # fmt: skip
                 amount = float(self.mid.ops[i, column])
-                if amount == 0:
+                unique = devices * float(self.once.ops[i, column])
+                if amount == unique == 0:
                     continue
                 account = (
                     operation.compute_account if resource == "compute" else operation.byte_account
                 )
-                unique = devices * float(self.once.ops[i, column])
                 # routing is assumed, so the experts that are read are estimated; their FLOP are not
                 routed = operation.compute_account == "routed_experts" and resource == "compute"
                 yield Entry(
@@ -122,7 +141,7 @@ class _PhaseBook:
         self, i: int, operation: Operation, resource: str, column: int, devices: float
     ) -> Iterator[Entry]:
         whole, tp_once, once = (
-            devices * float(rows.ops[i, column]) for rows in (self.device, self.tp_once, self.once)
+            devices * float(rows.ops[i, column]) for rows in (self.ranks, self.tp_once, self.once)
         )
         excesses: tuple[tuple[Account, float], ...] = (
             ("tp", whole - tp_once),
@@ -180,7 +199,9 @@ class _PhaseBook:
                                      ("time", c.C_TIME)):  # fmt: skip
                 amount = float(row[column])
                 low, high = float(self.low.links[i, column]), float(self.high.links[i, column])
-                replica = self._replica_bytes(i) if resource == "communicate" else None
+                replica = None
+                if resource == "communicate":
+                    replica = float(self.ranks.links[i, c.C_BYTES]) * self._devices(None)
                 yield Entry(
                     self.name, "scheduling", link.account, link.name, resource, link.link,  # type: ignore[arg-type]
                     amount, replica,
@@ -200,31 +221,27 @@ class _PhaseBook:
         links = self.table.link_rows["mid"][self.phase]
         op_sum = np.zeros((len(self.table.operations), c.AMOUNTS))
         link_sum = np.zeros((len(links), c.LINK_AMOUNTS))
-        for n, p, sequences, group, sampled in self._steps():
+        for n, p, sequences, group, sampled, batches in self._steps():
             kernels.step(
                 self.table.ops["mid"][self.phase], links, scalars[self.phase], n, p, sequences,
-                group, sampled, float(self.phase == DECODE), op_sum, link_sum,
-                np.zeros(c.HOST_AMOUNTS),
+                group, sampled, batches, op_sum, link_sum, np.zeros(c.HOST_AMOUNTS),
             )  # fmt: skip
         return float(link_sum[i, c.C_TIME])
 
-    def _steps(self) -> Iterator[tuple[float, float, float, float, float]]:
+    def _steps(self) -> Iterator[tuple[float, float, float, float, float, float]]:
         point = self.point
         if self.phase == DECODE:
-            yield 1.0, point.context - 1.0, point.sequences, point.group_tokens, point.sequences
+            yield (
+                1.0, point.context - 1.0, point.sequences, point.group_tokens, point.sequences,
+                point.micro_batches,
+            )  # fmt: skip
             return
         for n, p in chunks(point.prompt_tokens, point.cached_tokens, self.table.chunk_tokens):
-            yield n, p, 1.0, n, float(p + n >= point.prompt_tokens)
-
-    def _replica_bytes(self, i: int) -> float:
-        row = self.table.link_rows["mid"][self.phase, i]
-        per_layer = float(self.device.links[i, c.C_BYTES]) / float(row[c.L_AMOUNT_COUNT])
-        return per_layer * float(row[c.L_COUNT]) * self._devices(None)
+            yield n, p, 1.0, n, float(p + n >= point.prompt_tokens), 1.0
 
     def host(self) -> Iterator[Entry]:
         """Launches, the host gap, and what unequal stages cost."""
         table, scalars = self.table, self.table.scalars["mid"][self.phase]
-        kernel_count = float(self.mid.host[c.H_KERNELS])
         values: dict[str, Value] = {
             "kernels": float(scalars[c.KERNELS]),
             "kernel_s": float(scalars[c.KERNEL_S]),
@@ -232,8 +249,8 @@ class _PhaseBook:
             "host_step_s": float(scalars[c.HOST_STEP_S]),
             "host_sequence_s": float(scalars[c.HOST_SEQUENCE_S]),
             "sequences": self.point.sequences,
-            "imbalance": float(scalars[c.STAGE_IMBALANCE]),
-            "work_s": float(self.mid.ops[:, [c.A_TIME_COMPUTE, c.A_TIME_MEMORY]].sum()),
+            "micro_batches": self.point.micro_batches,
+            **self._stage_seconds(),
             "prompt_tokens": self.point.prompt_tokens,
             "cached_tokens": self.point.cached_tokens,
             "chunk_tokens": table.chunk_tokens,
@@ -253,8 +270,9 @@ class _PhaseBook:
              table.efficiencies.source or "latency of a captured kernel"),
             ("host", "engine step", "time", c.H_HOST, host,
              table.efficiencies.source or "host gap of a step"),
-            ("pp", "stage imbalance", "time", c.H_STAGES, "imbalance * work_s",
-             "slowest stage over mean stage"),
+            ("pp", "stage imbalance", "time", c.H_STAGES,
+             "max(0, micro_batches * busiest_stage_s - all_stages_s)",
+             "each micro-batch waits for the busiest stage"),
         )  # fmt: skip
         for account, op, resource, column, expression, source in rows:
             amount = float(self.mid.host[column])
@@ -274,9 +292,18 @@ class _PhaseBook:
             basis: Basis = "exact" if resource == "steps" else "estimated"
             yield Entry(
                 self.name, "scheduling", account, op, resource, None, amount,
-                kernel_count * self._devices(None) if resource == "steps" else None,
-                low, high, basis, formula, source,
+                None, low, high, basis, formula, source,
             )  # fmt: skip
+
+    def _stage_seconds(self) -> dict[str, Value]:
+        """Seconds of one micro-batch in all stages, and in the busiest one."""
+        seconds = self.mid.ops[:, [c.A_TIME_COMPUTE, c.A_TIME_MEMORY]].sum(axis=1)
+        rows = self.table.ops["mid"][self.phase]
+        share = rows[:, c.AMOUNT_COUNT] / rows[:, c.COUNT]
+        return {
+            "all_stages_s": float(seconds.sum()),
+            "busiest_stage_s": float((seconds * share).sum()),
+        }
 
     def _busy_chunks(self) -> tuple[float, ...]:
         """Busy seconds of each prefill chunk, which the host's launch time is compared with."""
@@ -289,9 +316,9 @@ class _PhaseBook:
         return tuple(
             kernels.step(
                 table.ops["mid"][self.phase], links, scalars, n, p, sequences, group, sampled,
-                0.0, op_sum, link_sum, np.zeros(c.HOST_AMOUNTS),
+                batches, op_sum, link_sum, np.zeros(c.HOST_AMOUNTS),
             )
-            for n, p, sequences, group, sampled in self._steps()
+            for n, p, sequences, group, sampled, batches in self._steps()
         )  # fmt: skip
 
 

@@ -149,11 +149,14 @@ class OperationFormulas:
             terms.append(_term("write_per_sequence", self._sequences()))
         return " + ".join(terms) or "0"
 
-    def _finish(self, inner: str, layers: float) -> Formula:
+    def _finish(self, inner: str, layers: float, batches: float = 1.0) -> Formula:
         self._use(layers=layers)
         text = _scaled(layers, inner)
         if self.phase == PREFILL and not self._once:
             text = self._over_chunks(text)
+        elif batches != 1:
+            self._use(micro_batches=batches)
+            text = f"micro_batches * {text}" if layers != 1 else f"micro_batches * ({text})"
         names = {n for n in self.values if _mentions(text, n)}
         return Formula(text, {name: self.values[name] for name in sorted(names)})
 
@@ -168,7 +171,8 @@ class OperationFormulas:
     def amount(self, resource: str) -> Formula:
         """Formula of a FLOP or byte entry."""
         inner = {"compute": self.flop, "read": self.read, "write": self.write}[resource]()
-        return self._finish(inner, self.amount_count)
+        batches = self.point.micro_batches if self.phase == DECODE else 1.0
+        return self._finish(inner, self.amount_count, batches)
 
     def time(self, bound: str) -> Formula:
         """Formula of a time entry: ``compute``, ``memory`` or ``either`` binds."""
@@ -196,6 +200,7 @@ def link_formula(
     """Formula of a communication entry: bytes, rounds or seconds."""
     link: Link = table.links[index]
     row = table.link_rows["mid"][phase, index]
+    batches = point.micro_batches if phase == DECODE else 1.0
     values: dict[str, Value] = {
         "count": float(row[c.L_AMOUNT_COUNT] if resource == "communicate" else row[c.L_COUNT]),
         "ranks": link.ranks,
@@ -205,6 +210,7 @@ def link_formula(
         "two_shot_s": float(row[c.L_ALPHA_TWO_SHOT]),
         "s_per_byte": float(row[c.L_S_PER_BYTE]),
         "exposed": exposed,
+        "micro_batches": batches,
         "tokens": point.sequences,
         "group_tokens": point.group_tokens,
         "prompt_tokens": point.prompt_tokens,
@@ -224,7 +230,7 @@ def link_formula(
         moved = f"token_bytes * {tokens}"
         seconds = f"alpha_s + {moved} * s_per_byte"
     text = {
-        "communicate": f"count * {moved}",
+        "communicate": f"count * {moved}" if batches == 1 else f"count * micro_batches * {moved}",
         "steps": "count",
         "time": f"count * ({seconds})" + ("" if exposed == 1.0 else " * exposed"),
     }[resource]

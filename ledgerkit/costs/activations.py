@@ -12,29 +12,32 @@ from ledgerkit.spec.attention import NoAttention
 from ledgerkit.spec.axes import Ledger
 from ledgerkit.spec.deployment import Deployment
 from ledgerkit.spec.feed_forward import NoFfn
-from ledgerkit.spec.model import Model
+from ledgerkit.spec.model import LayerGroup
 
 PASSES_PER_BLOCK = 2
 """Reads, and as many writes, of the hidden state around one block."""
 _BYTES = 2.0
 
 
-def activation_operations(model: Model, deployment: Deployment) -> list[Operation]:
-    """One operation for the attention blocks and one for the FFN blocks."""
-    attention = sum(g.count for g in model.groups if not isinstance(g.attention, NoAttention))
-    ffn = sum(g.count for g in model.groups if not isinstance(g.ffn, NoFfn))
-    moved = PASSES_PER_BLOCK * model.hidden_size * _BYTES
+def activation_operations(
+    group: LayerGroup, hidden_size: int, deployment: Deployment
+) -> list[Operation]:
+    """One operation for the attention blocks and one for the FFN blocks of equal layers."""
+    moved = PASSES_PER_BLOCK * hidden_size * _BYTES
     share = Share.replicated(
         Work(read_per_token=moved, write_per_token=moved), tp_copies=deployment.tp
     )
-    blocks: list[tuple[Ledger, int]] = [("attention_kv", attention), ("ffn_mlp", ffn)]
+    blocks: tuple[tuple[Ledger, bool], ...] = (
+        ("attention_kv", not isinstance(group.attention, NoAttention)),
+        ("ffn_mlp", not isinstance(group.ffn, NoFfn)),
+    )
     return [
         Operation(
             name="activations", ledger=ledger, compute_account="norms", byte_account="norms",
-            count=count, prefill=share, decode=share,
+            count=group.count, prefill=share, decode=share,
             prefill_class=("elementwise", "bf16"), decode_class=("elementwise", "bf16"),
             source="8 passes over the hidden state per layer, 4 per block", basis="estimated",
         )
-        for ledger, count in blocks
-        if count
+        for ledger, exists in blocks
+        if exists
     ]  # fmt: skip

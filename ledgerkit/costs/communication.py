@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 
 from ledgerkit.costs.operations import Link
+from ledgerkit.costs.stages import Stage
 from ledgerkit.errors import HardwareError
 from ledgerkit.kernels import columns as c
 from ledgerkit.spec.attention import NoAttention
@@ -67,16 +68,18 @@ def wire(ranks: int, hardware: Hardware) -> tuple[str, float, float]:
                         fix="give scaleup_bytes_per_s or pcie_bytes_per_s")  # fmt: skip
 
 
-def links(model: Model, deployment: Deployment, hardware: Hardware) -> list[Link]:
-    """All communication of one step, as counts of equal messages."""
+def links(model: Model, deployment: Deployment, hardware: Hardware, stage: Stage) -> list[Link]:
+    """All communication of one step, as counts of equal messages: in all layers, in the stage."""
     found: list[Link] = []
     tp, dp, pp = deployment.tp, deployment.dp_attention, deployment.pp
     hidden = model.hidden_size * _HIDDEN_BYTES
     group_size = tp * dp
-    reduces = 0
-    exchanges: dict[float, float] = {}
+    reduces = (0, 0)
+    exchanges: dict[float, tuple[int, int]] = {}
     for group in model.groups:
-        reduces += group.count * (not isinstance(group.attention, NoAttention))
+        layers = (group.count, stage.count(group))
+        if not isinstance(group.attention, NoAttention):
+            reduces = _both(reduces, layers)
         if isinstance(group.ffn, MoeFfn) and dp > 1:
             ffn = group.ffn
             shards = deployment.expert_shards
@@ -85,18 +88,19 @@ def links(model: Model, deployment: Deployment, hardware: Hardware) -> list[Link
                 ranks = 1.0
             width = (ffn.expert_hidden_size or model.hidden_size) * _DISPATCH_AND_COMBINE_BYTES
             message = ranks * shards * width / tp
-            exchanges[message] = exchanges.get(message, 0.0) + group.count
+            exchanges[message] = _both(exchanges.get(message, (0, 0)), layers)
         elif not isinstance(group.ffn, NoFfn):
-            reduces += group.count
+            reduces = _both(reduces, layers)
 
     def link(
-        name: str, account: Account, kind: int, count: float, ranks: int, message: float,
-        gather: float = 0.0, *, span: int | None = None,
+        name: str, account: Account, kind: int, counts: tuple[int, int], ranks: int,
+        message: float, gather: float = 0.0, *, span: int | None = None,
     ) -> Link:  # fmt: skip
         wire_name, rate, factor = wire(span or ranks, hardware)
         return Link(
-            name=name, account=account, kind=kind, link=wire_name, count=count, ranks=ranks,
-            token_bytes=message, gather_bytes=gather, bytes_per_s=rate, latency_factor=factor,
+            name=name, account=account, kind=kind, link=wire_name, count=float(counts[0]),
+            stage_count=float(counts[1]), ranks=ranks, token_bytes=message, gather_bytes=gather,
+            bytes_per_s=rate, latency_factor=factor,
             source="one-shot or two-shot all-reduce" if kind == c.KIND_ALL_REDUCE
             else "dispatch fp8, combine bf16, to the distinct ranks"
             if kind == c.KIND_EXCHANGE else "hidden state to the next stage",
@@ -104,13 +108,18 @@ def links(model: Model, deployment: Deployment, hardware: Hardware) -> list[Link
 
     if tp > 1:
         found.append(link("all_reduce", "tp", c.KIND_ALL_REDUCE, reduces, tp, hidden))
-    for message, count in exchanges.items():
+    for message, counts in exchanges.items():
         gather = 2.0 * (group_size - 1) / group_size * hidden
         found.append(
-            link("expert_exchange", "ep", c.KIND_EXCHANGE, count, group_size, message, gather)
+            link("expert_exchange", "ep", c.KIND_EXCHANGE, counts, group_size, message, gather)
         )
     if pp > 1:
+        sends = (pp - 1, 1)
         found.append(
-            link("stage_send", "pp", c.KIND_SEND, pp - 1, 2, hidden, span=deployment.devices)
+            link("stage_send", "pp", c.KIND_SEND, sends, 2, hidden, span=deployment.devices)
         )
     return found
+
+
+def _both(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    return one[0] + other[0], one[1] + other[1]

@@ -48,6 +48,11 @@ def split_and_copies(
     return 1.0, float(tp)
 
 
+def at_entry(weight: Weight) -> bool:
+    """Tell whether a tensor outside the layers is on the first pipeline stage, not the last."""
+    return weight.use == "lookup" or weight.account == "per_layer_embedding"
+
+
 def check(model: Model, deployment: Deployment) -> None:
     """Refuse layouts that no engine can build for this model.
 

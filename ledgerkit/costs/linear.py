@@ -11,9 +11,9 @@ Source: costmodel arithmetic, 1 MAC = 2 FLOP. Worked: the MLA projections of Dee
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ledgerkit.costs.layout import split_and_copies
+from ledgerkit.costs.layout import at_entry, split_and_copies
 from ledgerkit.costs.operations import Operation, Share, Work
 from ledgerkit.kernels import columns as c
 from ledgerkit.spec.axes import Account, Ledger
@@ -78,16 +78,27 @@ class _Bucket:
     dtype: str
 
 
-def weight_operations(model: Model, deployment: Deployment, hardware: Hardware) -> list[Operation]:
-    """All operations that follow from the weight rows of the layers and of the vocabulary."""
-    operations = []
-    for group in model.groups:
-        operations += _group_operations(group.weights, group, group.count, deployment, hardware)
-    operations += _group_operations(model.globals, None, 1, deployment, hardware)
-    return operations
+def layer_operations(
+    group: LayerGroup, deployment: Deployment, hardware: Hardware
+) -> list[Operation]:
+    """Operations that follow from the weight rows of equal layers."""
+    return _operations(group.weights, group, group.count, deployment, hardware)
 
 
-def _group_operations(
+def global_operations(model: Model, deployment: Deployment, hardware: Hardware) -> list[Operation]:
+    """Operations that follow from the weight rows outside the layers."""
+    entry = tuple(weight for weight in model.globals if at_entry(weight))
+    end = tuple(weight for weight in model.globals if not at_entry(weight))
+    return [
+        *(
+            replace(operation, at_entry=True)
+            for operation in _operations(entry, None, 1, deployment, hardware)
+        ),
+        *_operations(end, None, 1, deployment, hardware),
+    ]
+
+
+def _operations(
     weights: tuple[Weight, ...],
     group: LayerGroup | None,
     count: int,
@@ -122,7 +133,6 @@ def _group_operations(
             decode_class=(_op_class(key), key.dtype),
             source=SOURCE,
             basis="estimated" if key.scope == "routed" else "exact",
-            in_layers=group is not None,
         )
         for key, (prefill, decode) in buckets.items()
     ]

@@ -42,6 +42,11 @@ class Work:
     chunk: float = 0.0
     ratio: float = 1.0
 
+    @property
+    def depends_on_context(self) -> bool:
+        """Whether amounts of a decode step change with the context."""
+        return bool(self.flop_per_pair or self.read_per_kv_token or self.scope == c.SCOPE_CONTEXT)
+
     def __add__(self, other: Work) -> Work:
         summed = {name: getattr(self, name) + getattr(other, name) for name in _SUMMED}
         return replace(self, **summed)
@@ -119,8 +124,10 @@ class Operation:
     source: str
     basis: Basis = "exact"
     """Of FLOP and bytes; seconds are always estimated."""
-    in_layers: bool = True
-    """False: done once per step (embedding, head), on one pipeline stage."""
+    at_entry: bool = False
+    """True: outside the layers, and done by the first pipeline stage (embedding)."""
+    stage_count: float = 0.0
+    """Of the ``count`` layers, those in the busiest pipeline stage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +140,8 @@ class Link:
     link: str
     """Which wire: ``scale-up``, ``scale-out`` or ``pcie``."""
     count: float
+    stage_count: float
+    """Of the ``count`` messages, those that the busiest device takes part in."""
     ranks: float
     token_bytes: float
     gather_bytes: float
@@ -143,9 +152,13 @@ class Link:
 
 
 def merge(operations: Iterable[Operation]) -> list[Operation]:
-    """Join operations that differ only in their count (equal layers of different groups)."""
-    merged: dict[Operation, float] = {}
+    """Join operations that differ only in their counts (equal layers of different groups)."""
+    merged: dict[Operation, tuple[float, float]] = {}
     for operation in operations:
-        key = replace(operation, count=0.0)
-        merged[key] = merged.get(key, 0.0) + operation.count
-    return [replace(key, count=count) for key, count in merged.items()]
+        key = replace(operation, count=0.0, stage_count=0.0)
+        count, stage_count = merged.get(key, (0.0, 0.0))
+        merged[key] = (count + operation.count, stage_count + operation.stage_count)
+    return [
+        replace(key, count=count, stage_count=stage_count)
+        for key, (count, stage_count) in merged.items()
+    ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
@@ -16,9 +17,10 @@ from ledgerkit.costs.attention_latent import latent_operations
 from ledgerkit.costs.attention_softmax import softmax_operations
 from ledgerkit.costs.attention_state import state_operations
 from ledgerkit.costs.communication import links as communication_links
-from ledgerkit.costs.linear import weight_operations
+from ledgerkit.costs.linear import global_operations, layer_operations
 from ledgerkit.costs.memory import Holding, holdings
 from ledgerkit.costs.operations import Link, Operation, Work, merge
+from ledgerkit.costs.stages import Stage, busiest_stage
 from ledgerkit.costs.vocabulary import vocabulary_operations
 from ledgerkit.kernels import columns as c
 from ledgerkit.spec.attention import (
@@ -35,7 +37,9 @@ from ledgerkit.spec.model import LayerGroup, Model
 
 Edge = Literal["low", "mid", "high"]
 EDGES: tuple[Edge, ...] = ("mid", "low", "high")
-Level = Literal["device", "tp_once", "once"]
+Level = Literal["device", "ranks", "tp_once", "once"]
+"""Amounts of the busiest device; of a device that had all layers; the same with copies counted
+once over the tensor-parallel ranks; and over the attention data-parallel ranks, too."""
 Array = npt.NDArray[np.float64]
 
 _LEDGER_INDEX = {"attention_kv": 0, "ffn_mlp": 1}
@@ -73,7 +77,6 @@ class CostTable:
     links: tuple[Link, ...]
     holdings: tuple[Holding, ...]
     kernels: int
-    stage_imbalance: float
     prices: tuple[tuple[Price, Price], ...]
     """Of each operation in prefill and decode."""
     op_ledger: npt.NDArray[np.int64]
@@ -90,18 +93,15 @@ class CostTable:
         """Tokens of one prefill chunk."""
         return self.deployment.max_num_batched_tokens or self.profile.max_num_batched_tokens
 
-    def amounts_table(self, level: Level) -> Array:
-        """Operation rows with copies counted once, for amounts (prices do not matter)."""
-        rows = [
-            [_share(op, phase, level).coefficients(op.count) for op in self.operations]
-            for phase in range(2)
-        ]
+    def amounts_rows(self, level: Level, phase: int) -> Array:
+        """Operation rows for amounts of all layers (prices do not matter)."""
+        rows = [_share(op, phase, level).coefficients(op.count) for op in self.operations]
         return np.array(rows, dtype=np.float64)
 
 
 def _share(operation: Operation, phase: int, level: Level) -> Work:
     share = operation.decode if phase else operation.prefill
-    work: Work = getattr(share, level)
+    work: Work = getattr(share, "device" if level == "ranks" else level)
     return work
 
 
@@ -130,13 +130,13 @@ def build(
         The layout cannot be built, a link is missing, a dtype does not exist.
     """
     layout.check(model, deployment)
-    operations = list(weight_operations(model, deployment, hardware))
-    for group in model.groups:
-        operations += _attention_operations(group, deployment)
-    operations += activation_operations(model, deployment)
-    operations += vocabulary_operations(model, deployment)
-    operations = merge(operations)
-    links = communication_links(model, deployment, hardware)
+    stage = busiest_stage(model, deployment)
+    # what depends on the context comes last: a grid sums the rest once, in the same order
+    operations = sorted(
+        merge(_all_operations(model, deployment, hardware, stage)),
+        key=lambda operation: operation.decode.device.depends_on_context,
+    )
+    links = communication_links(model, deployment, hardware, stage)
     prices = tuple(
         (
             _price(op.prefill_class, hardware, efficiencies),
@@ -145,9 +145,6 @@ def build(
         for op in operations
     )
     kernels = launches.step_kernels(model, deployment)
-    stages = layout.stage_layers(model.num_hidden_layers, deployment.pp)
-    busiest = max(map(len, stages)) / model.num_hidden_layers
-    imbalance = busiest * deployment.pp - 1.0
     return CostTable(
         model=model,
         deployment=deployment,
@@ -158,16 +155,31 @@ def build(
         links=tuple(links),
         holdings=tuple(holdings(model, deployment, profile)),
         kernels=kernels,
-        stage_imbalance=imbalance,
         prices=prices,
         op_ledger=np.array([_LEDGER_INDEX[op.ledger] for op in operations], dtype=np.int64),
-        ops={edge: _op_rows(operations, prices, busiest, deployment.pp, edge) for edge in EDGES},
-        link_rows={
-            edge: _link_rows(links, efficiencies, busiest, deployment.pp, edge) for edge in EDGES
-        },
-        scalars={edge: _scalars(kernels, imbalance, efficiencies, profile, edge) for edge in EDGES},
+        ops={edge: _op_rows(operations, prices, edge) for edge in EDGES},
+        link_rows={edge: _link_rows(links, efficiencies, edge) for edge in EDGES},
+        scalars={edge: _scalars(kernels, efficiencies, profile, edge) for edge in EDGES},
         notes=_notes(operations, deployment, hardware),
     )
+
+
+def _all_operations(
+    model: Model, deployment: Deployment, hardware: Hardware, stage: Stage
+) -> Iterator[Operation]:
+    for group in model.groups:
+        for operation in (
+            *layer_operations(group, deployment, hardware),
+            *_attention_operations(group, deployment),
+            *activation_operations(group, model.hidden_size, deployment),
+        ):
+            yield replace(operation, stage_count=stage.count(group))
+    for operation in (
+        *global_operations(model, deployment, hardware),
+        *vocabulary_operations(model, deployment),
+    ):
+        here = stage.is_first if operation.at_entry else stage.is_last
+        yield replace(operation, stage_count=float(here))
 
 
 def _attention_operations(group: LayerGroup, deployment: Deployment) -> list[Operation]:
@@ -201,19 +213,13 @@ def _price(op_class: tuple[str, str], hardware: Hardware, efficiencies: Efficien
 
 
 def _op_rows(
-    operations: list[Operation],
-    prices: tuple[tuple[Price, Price], ...],
-    busiest: float,
-    pp: int,
-    edge: Edge,
+    operations: list[Operation], prices: tuple[tuple[Price, Price], ...], edge: Edge
 ) -> Array:
     rows = np.empty((2, len(operations), c.OP_COLUMNS))
     for i, operation in enumerate(operations):
         for phase in range(2):
-            # a device works for its own stage; in decode, on every micro-batch of the step
-            stage = (busiest if operation.in_layers else 1.0) * (pp if phase else 1)
             row = _share(operation, phase, "device").coefficients(
-                operation.count, operation.count * stage
+                operation.count, operation.stage_count
             )
             row[c.S_PER_FLOP] = prices[i][phase].per_flop(edge)
             row[c.S_PER_BYTE] = prices[i][phase].per_byte(edge)
@@ -221,9 +227,7 @@ def _op_rows(
     return rows
 
 
-def _link_rows(
-    links: list[Link], efficiencies: Efficiencies, busiest: float, pp: int, edge: Edge
-) -> Array:
+def _link_rows(links: list[Link], efficiencies: Efficiencies, edge: Edge) -> Array:
     wire = efficiencies.link
     rows = np.empty((2, len(links), c.LINK_COLUMNS))
     for i, link in enumerate(links):
@@ -236,20 +240,12 @@ def _link_rows(
         row[c.L_ALPHA] = _edge(wire.alpha_s, edge) * link.latency_factor
         row[c.L_ALPHA_TWO_SHOT] = _edge(wire.alpha_two_shot_s, edge) * link.latency_factor
         row[c.L_S_PER_BYTE] = 1.0 / (link.bytes_per_s * _opposite(wire.eta_link, edge))
+        row[c.L_AMOUNT_COUNT] = link.stage_count
         rows[1, i] = row
-        for phase in range(2):
-            share = 1.0 / link.count if link.kind == c.KIND_SEND else busiest
-            rows[phase, i, c.L_AMOUNT_COUNT] = link.count * share * (pp if phase else 1)
     return rows
 
 
-def _scalars(
-    kernels: int,
-    imbalance: float,
-    efficiencies: Efficiencies,
-    profile: EngineProfile,
-    edge: Edge,
-) -> Array:
+def _scalars(kernels: int, efficiencies: Efficiencies, profile: EngineProfile, edge: Edge) -> Array:
     row = np.zeros((2, c.SCALARS))
     row[:, c.KERNELS] = kernels
     row[:, c.KERNEL_S] = _edge(efficiencies.kernel_latency_s, edge)
@@ -257,8 +253,7 @@ def _scalars(
     row[:, c.HOST_SEQUENCE_S] = _edge(efficiencies.host_sequence_s, edge)
     row[:, c.HOST_PREFILL_KERNEL_S] = _edge(efficiencies.host_prefill_kernel_s, edge)
     row[:, c.OVERLAP] = profile.overlap
-    # one prompt alone passes every stage once: only decode waits for the slowest stage
-    row[1, c.STAGE_IMBALANCE] = imbalance
+    row[1, c.CAPTURED] = 1.0
     return row
 
 

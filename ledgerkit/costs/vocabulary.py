@@ -32,7 +32,7 @@ def vocabulary_operations(model: Model, deployment: Deployment) -> list[Operatio
             prefill=Share.same(work), decode=Share.same(work),
             prefill_class=("elementwise", "bf16"), decode_class=("elementwise", "bf16"),
             source="fp32 logits: one write, two reads" if name == "logits" else "one row per token",
-            basis="estimated" if name == "logits" else "exact", in_layers=False,
+            basis="estimated" if name == "logits" else "exact", at_entry=name == "embedding",
         )
         for name, work in works
     ]  # fmt: skip

@@ -8,6 +8,8 @@ in the expert group::
     read  = R_STEP + R_TOKEN·t + R_KV·s·seen(n, p) + R_SEQUENCE·s + R_EXPERT·distinct(Tm)
     write = W_TOKEN·t + W_SEQUENCE·s
     time  = COUNT · max(flop · S_PER_FLOP, (read + write) · S_PER_BYTE)
+
+Amounts are those of one device: its ``AMOUNT_COUNT`` layers, once for each micro-batch of the step.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ RATIO: Final = 16
 S_PER_FLOP: Final = 17
 S_PER_BYTE: Final = 18
 AMOUNT_COUNT: Final = 19
-"""Layers whose amounts the busiest device handles; differs from COUNT with pipeline stages."""
+"""Layers of the busiest device; fewer than COUNT with pipeline stages."""
 OP_COLUMNS: Final = 20
 
 # scopes: which tokens an operation sees -------------------------------------------------------
@@ -61,6 +63,7 @@ L_ALPHA: Final = 5
 L_ALPHA_TWO_SHOT: Final = 6
 L_S_PER_BYTE: Final = 7
 L_AMOUNT_COUNT: Final = 8
+"""Messages that the busiest device takes part in; fewer than L_COUNT with pipeline stages."""
 LINK_COLUMNS: Final = 9
 
 KIND_ALL_REDUCE: Final = 0
@@ -75,8 +78,9 @@ HOST_STEP_S: Final = 2
 HOST_SEQUENCE_S: Final = 3
 HOST_PREFILL_KERNEL_S: Final = 4
 OVERLAP: Final = 5
-STAGE_IMBALANCE: Final = 6
-"""Slowest stage over the mean stage, minus one."""
+CAPTURED: Final = 6
+"""1: kernels come from a captured graph and cost their latency each; 0: the host launches them, and
+its time is a floor of the step."""
 SCALARS: Final = 7
 
 # amounts of one operation in one phase --------------------------------------------------------
@@ -99,5 +103,6 @@ LINK_AMOUNTS: Final = 3
 H_LAUNCH: Final = 0
 H_HOST: Final = 1
 H_STAGES: Final = 2
+"""Seconds that micro-batches wait for the busiest stage."""
 H_KERNELS: Final = 3
 HOST_AMOUNTS: Final = 4

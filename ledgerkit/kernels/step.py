@@ -22,6 +22,7 @@ from ledgerkit.kernels.columns import (
     C_BYTES,
     C_STEPS,
     C_TIME,
+    CAPTURED,
     CHUNK,
     COUNT,
     EXPERTS,
@@ -63,7 +64,6 @@ from ledgerkit.kernels.columns import (
     SCOPE_CONTEXT,
     SCOPE_EXPERTS,
     SCOPE_SAMPLED,
-    STAGE_IMBALANCE,
     TOPK,
     W_SEQUENCE,
     W_TOKEN,
@@ -113,7 +113,7 @@ def distinct(tokens: float, experts: float, log_miss: float) -> float:
 @kernel
 def _operation(
     row: Table, n: float, p: float, sequences: float, group_tokens: float, sampled: float,
-    out: Table,
+    batches: float, out: Table,
 ) -> None:  # fmt: skip
     """Fill ``out[AMOUNTS]`` with one operation's amounts in one step."""
     scope = row[SCOPE]
@@ -140,9 +140,10 @@ def _operation(
     if row[R_EXPERT] != 0.0:
         read += row[R_EXPERT] * distinct(group_tokens, row[EXPERTS], row[LOG_MISS])
     write = row[W_TOKEN] * tokens + row[W_SEQUENCE] * sequences
-    out[A_FLOP] = row[AMOUNT_COUNT] * flop
-    out[A_READ] = row[AMOUNT_COUNT] * read
-    out[A_WRITE] = row[AMOUNT_COUNT] * write
+    layers = row[AMOUNT_COUNT] * batches
+    out[A_FLOP] = layers * flop
+    out[A_READ] = layers * read
+    out[A_WRITE] = layers * write
     compute_s = flop * row[S_PER_FLOP]
     memory_s = (read + write) * row[S_PER_BYTE]
     if compute_s >= memory_s:
@@ -152,7 +153,7 @@ def _operation(
 
 
 @kernel
-def _link(row: Table, tokens: float, group_tokens: float, out: Table) -> None:
+def _link(row: Table, tokens: float, group_tokens: float, batches: float, out: Table) -> None:
     """Fill ``out[LINK_AMOUNTS]`` with one link's bytes, rounds and seconds in one step."""
     ranks = row[L_RANKS]
     per_byte = row[L_S_PER_BYTE]
@@ -172,7 +173,7 @@ def _link(row: Table, tokens: float, group_tokens: float, out: Table) -> None:
     else:
         moved = message
         seconds = alpha + moved * per_byte
-    out[C_BYTES] = row[L_AMOUNT_COUNT] * moved
+    out[C_BYTES] = row[L_AMOUNT_COUNT] * batches * moved
     out[C_STEPS] = row[L_COUNT]
     out[C_TIME] = row[L_COUNT] * seconds
 
@@ -180,7 +181,7 @@ def _link(row: Table, tokens: float, group_tokens: float, out: Table) -> None:
 @kernel
 def step(
     ops: Table, links: Table, scalars: Table, n: float, p: float, sequences: float,
-    group_tokens: float, sampled: float, captured: float, op_sum: Table, link_sum: Table,
+    group_tokens: float, sampled: float, batches: float, op_sum: Table, link_sum: Table,
     host_sum: Table,
 ) -> float:  # fmt: skip
     """Add one engine step to the sums and return its seconds.
@@ -192,37 +193,40 @@ def step(
     n, p : float
         Query tokens of each sequence, and cached tokens before them.
     sequences, group_tokens, sampled : float
-        Sequences of the attention rank, tokens of the expert group, positions that are sampled.
-    captured : float
-        1: kernels come from a captured graph and cost their latency each; 0: the host launches
-        them, and its time is a floor of the step.
+        Of one micro-batch: sequences of the attention rank, tokens of the expert group, positions
+        that are sampled.
+    batches : float
+        Micro-batches in flight: each passes all stages, and waits for the busiest one.
     op_sum : float64[n_ops, AMOUNTS]
     link_sum : float64[n_links, LINK_AMOUNTS]
     host_sum : float64[HOST_AMOUNTS]
     """
     one = np.empty(AMOUNTS)
     work = 0.0
+    busiest = 0.0
     for i in range(ops.shape[0]):
-        _operation(ops[i], n, p, sequences, group_tokens, sampled, one)
+        _operation(ops[i], n, p, sequences, group_tokens, sampled, batches, one)
         for j in range(AMOUNTS):
             op_sum[i, j] += one[j]
-        work += one[A_TIME_COMPUTE] + one[A_TIME_MEMORY]
+        seconds: float = one[A_TIME_COMPUTE] + one[A_TIME_MEMORY]
+        work += seconds
+        busiest += seconds * (ops[i, AMOUNT_COUNT] / ops[i, COUNT])
     wire = np.empty(LINK_AMOUNTS)
     communication = 0.0
     for i in range(links.shape[0]):
-        _link(links[i], n * sequences, group_tokens, wire)
+        _link(links[i], n * sequences, group_tokens, batches, wire)
         communication += wire[C_TIME]
     exposed = 1.0
     if communication > 0.0 and scalars[OVERLAP] > 0.0:
         exposed = 1.0 - scalars[OVERLAP] * min(work, communication) / communication
     for i in range(links.shape[0]):
-        _link(links[i], n * sequences, group_tokens, wire)
+        _link(links[i], n * sequences, group_tokens, batches, wire)
         link_sum[i, C_BYTES] += wire[C_BYTES]
         link_sum[i, C_STEPS] += wire[C_STEPS]
         link_sum[i, C_TIME] += wire[C_TIME] * exposed
-    stages = work * scalars[STAGE_IMBALANCE]
-    busy = work + communication * exposed + stages
-    if captured == 1.0:
+    stages: float = max(0.0, batches * busiest - work)
+    busy: float = work + communication * exposed + stages
+    if scalars[CAPTURED] == 1.0:
         launch = scalars[KERNELS] * scalars[KERNEL_S]
     else:
         launch = max(0.0, scalars[KERNELS] * scalars[HOST_PREFILL_KERNEL_S] - busy)
@@ -231,7 +235,8 @@ def step(
     host_sum[H_HOST] += host
     host_sum[H_STAGES] += stages
     host_sum[H_KERNELS] += scalars[KERNELS]
-    return busy + launch + host
+    total: float = busy + launch + host
+    return total
 
 
 @kernel
@@ -245,7 +250,7 @@ def prefill(
     while p < prompt:
         n = min(chunk, prompt - p)
         sampled = 1.0 if p + n >= prompt else 0.0
-        seconds += step(ops, links, scalars, n, p, 1.0, n, sampled, 0.0, op_sum, link_sum, host_sum)
+        seconds += step(ops, links, scalars, n, p, 1.0, n, sampled, 1.0, op_sum, link_sum, host_sum)
         p += n
     return seconds
 
@@ -253,11 +258,11 @@ def prefill(
 @kernel
 def decode(
     ops: Table, links: Table, scalars: Table, context: float, sequences: float,
-    group_tokens: float, op_sum: Table, link_sum: Table, host_sum: Table,
+    group_tokens: float, batches: float, op_sum: Table, link_sum: Table, host_sum: Table,
 ) -> float:  # fmt: skip
     """Decode one token of every sequence at this context, the new token included."""
     return step(
-        ops, links, scalars, 1.0, context - 1.0, sequences, group_tokens, sequences, 1.0,
+        ops, links, scalars, 1.0, context - 1.0, sequences, group_tokens, sequences, batches,
         op_sum, link_sum, host_sum,
     )  # fmt: skip
 
@@ -304,7 +309,7 @@ def book(
 def totals(
     tables: Table, links: Table, scalars: Table, op_ledger: npt.NDArray[np.int64],
     prompts: Table, cached: Table, contexts: Table, sequences: Table, group_tokens: Table,
-    chunks: Table, out: Table,
+    batches: Table, chunks: Table, out: Table,
 ) -> None:  # fmt: skip
     """Totals by ledger for many points of one table.
 
@@ -314,7 +319,7 @@ def totals(
         Operations of prefill and decode.
     links : float64[2, n_links, LINK_COLUMNS]
     scalars : float64[2, SCALARS]
-    prompts, cached, contexts, sequences, group_tokens, chunks : float64[n_points]
+    prompts, cached, contexts, sequences, group_tokens, batches, chunks : float64[n_points]
     out : float64[n_points, 2, 3, 5]
         Phase (prefill, decode) × ledger × (flop, read, write, communicate, time).
     """
@@ -336,6 +341,6 @@ def totals(
         host_sum[:] = 0.0
         decode(
             tables[1], links[1], scalars[1], contexts[i], sequences[i], group_tokens[i],
-            op_sum, link_sum, host_sum,
+            batches[i], op_sum, link_sum, host_sum,
         )  # fmt: skip
         book(op_sum, link_sum, host_sum, op_ledger, out[i, 1])
