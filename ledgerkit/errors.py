@@ -15,6 +15,8 @@ __all__ = [
     "HubError",
     "LedgerError",
     "LoadTestError",
+    "SweepCancelledError",
+    "SweepError",
     "UnsupportedArchitectureError",
     "UnsupportedDtypeError",
     "WorkloadError",
@@ -112,6 +114,14 @@ class CapacityError(LedgerError):
 
 class LoadTestError(LedgerError):
     """A load test that cannot be planned, run, read or judged."""
+
+
+class SweepError(LedgerError):
+    """Axes, columns or a destination that a sweep cannot use."""
+
+
+class SweepCancelledError(LedgerError):
+    """A sweep that was cancelled; what it had found is in its ``partial``."""
 
 
 class FigureError(LedgerError):
