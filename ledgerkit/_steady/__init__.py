@@ -1,0 +1,1 @@
+"""The loaded point in closed form: what ``lk.steady_state`` is made of."""
