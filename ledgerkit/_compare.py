@@ -149,18 +149,44 @@ def deployment_text(books: Ledger) -> tuple[str, str]:
     parallel = " ".join(
         f"{name}{value}"
         for name, value in (
-            ("TP", layout.tp), ("PP", layout.pp), ("EP", layout.ep), ("DP", layout.dp_attention),
+            ("TP ", layout.tp), ("PP ", layout.pp), ("EP ", layout.ep),
+            ("DP-attn ", layout.dp_attention),
         )
         if value > 1
     )  # fmt: skip
-    machine = f"{layout.devices}×{books.hardware.slug}" + (f" {parallel}" if parallel else "")
+    machine = f"{layout.devices}×{device_name(books.hardware.slug)}"
+    if parallel:
+        machine += f" ({parallel})"
     experts, others = _dtypes(books, layout)
     if experts and experts != others:
         zh = f"{machine}，专家 {experts}，其余 {others}"
         en = f"{machine}, {experts} experts, {others} otherwise"
     else:
         zh, en = f"{machine}，{others}", f"{machine}, {others}"
-    return f"{zh}，{layout.kv_dtype} 缓存", f"{en}, {layout.kv_dtype} cache"
+    return f"{zh}，{layout.kv_dtype} KV cache", f"{en}, {layout.kv_dtype} KV cache"
+
+
+def device_name(slug: str) -> str:
+    """Write a device's slug as people write its name.
+
+    Examples
+    --------
+    >>> device_name("h200-sxm-141gb"), device_name("apple-m3-ultra")
+    ('H200 SXM 141 GB', 'Apple M3 Ultra')
+    """
+    parts = []
+    for part in slug.split("-"):
+        size = part.removesuffix("gb")
+        if size.isdecimal() and size != part:
+            parts.append(f"{size} GB")
+        else:
+            parts.append(part.capitalize() if part.isalpha() and len(part) > 4 else part.upper())
+    return " ".join(parts)
+
+
+def _short_dtype(name: str) -> str:
+    """Name a storage format in a caption: the block shape is in the table, not here."""
+    return name.removesuffix("_block128").replace("_", " ")
 
 
 def _dtypes(books: Ledger, layout: Deployment) -> tuple[str, str]:
@@ -175,7 +201,7 @@ def _dtypes(books: Ledger, layout: Deployment) -> tuple[str, str]:
 
     def largest(routed: bool) -> str:  # noqa: FBT001
         found = {name: size for (is_routed, name), size in sizes.items() if is_routed == routed}
-        return max(found, key=found.__getitem__) if found else ""
+        return _short_dtype(max(found, key=found.__getitem__)) if found else ""
 
     return largest(True), largest(False)
 
