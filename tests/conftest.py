@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from pathlib import Path
 
@@ -13,16 +12,8 @@ ROOT = Path(__file__).resolve().parent.parent
 IN_CI = os.environ.get("CI", "").lower() not in {"", "0", "false"}
 
 
-def _kernel_cache() -> Path:
-    """Name a compile cache after the sources: numba misses a change in an imported helper."""
-    digest = hashlib.sha256()
-    for path in sorted((ROOT / "ledgerkit" / "kernels").rglob("*.py")):
-        digest.update(path.name.encode() + path.read_bytes())
-    return ROOT / ".numba_cache" / digest.hexdigest()[:16]
-
-
-# before anything imports numba; a NUMBA_CACHE_DIR of the caller wins
-os.environ.setdefault("NUMBA_CACHE_DIR", str(_kernel_cache()))
+# compiled kernels stay in the checkout, apart from the user's; before anything imports numba
+os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".numba_cache"))
 
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.register_profile("dev", deadline=None)

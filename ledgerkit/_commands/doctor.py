@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import tempfile
 import time
 from dataclasses import dataclass
 from importlib import metadata
@@ -159,12 +158,9 @@ def _fonts(say: Callable[..., str]) -> Finding:
 
 
 def _cache(say: Callable[..., str]) -> Finding:
-    given = os.environ.get("NUMBA_CACHE_DIR")
-    directory = Path(given) if given else Path(__file__).resolve().parent.parent / "kernels"
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=directory):
-            pass
-    except OSError as error:
-        return Finding(say("cache"), f"{directory}: {error.strerror}", say("cache_fix"))
+    from ledgerkit.kernels._jit import cache_directory
+
+    directory = cache_directory()
+    if directory is None:
+        return Finding(say("cache"), say("cache_none"), say("cache_fix"))
     return Finding(say("cache"), str(directory))

@@ -55,9 +55,13 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
         "en": "reinstall ledgerkit-llm: without its fonts Chinese figures show boxes",
     },
     "command.doctor.cache": {"zh": "内核缓存", "en": "kernel cache"},
+    "command.doctor.cache_none": {
+        "zh": "没有可写的目录：每个进程都要重新编译",
+        "en": "no writable directory: every process compiles again",
+    },
     "command.doctor.cache_fix": {
-        "zh": "把 NUMBA_CACHE_DIR 设为可写目录，否则每个进程都要重新编译",
-        "en": "set NUMBA_CACHE_DIR to a writable directory, or every process compiles again",
+        "zh": "把 NUMBA_CACHE_DIR 设为可写的目录",
+        "en": "set NUMBA_CACHE_DIR to a writable directory",
     },
     "command.doctor.threads": {"zh": "线程", "en": "threads"},
     "command.doctor.threads_ok": {

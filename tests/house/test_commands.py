@@ -105,10 +105,9 @@ def test_doctor_says_what_to_do(
     shadow = tmp_path / "labextensions" / "anywidget"
     shadow.mkdir(parents=True)
     (shadow / "package.json").write_text('{"version": "0.0.1"}')
-    (tmp_path / "file").touch()
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
     monkeypatch.setenv("JUPYTER_PREFER_ENV_PATH", "0")
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    monkeypatch.setattr("ledgerkit.kernels._jit.cache_directory", lambda: None)
     monkeypatch.setattr(doctor, "PACKAGES", ("numpy", "no-such-package"))
     monkeypatch.setattr(doctor, "FONTS", ("No-Such-Font.otf",))
 
@@ -117,6 +116,7 @@ def test_doctor_says_what_to_do(
     assert "x package no-such-package: not installed" in shown
     assert "x front end of anywidget: JupyterLab has 0.0.1, the kernel has" in shown
     assert "x own fonts: not installed: No-Such-Font.otf" in shown
+    assert "x kernel cache: no writable directory" in shown
     assert "do: set NUMBA_CACHE_DIR to a writable directory" in shown
     assert shown.splitlines()[-1] == "failed: 4"
 
