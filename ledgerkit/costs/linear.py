@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from ledgerkit.costs.layout import at_entry, split_and_copies
 from ledgerkit.costs.operations import Operation, Share, Work
 from ledgerkit.kernels import columns as c
+from ledgerkit.spec.attention import LatentAttention
 from ledgerkit.spec.axes import Account, Ledger
 from ledgerkit.spec.deployment import Deployment
 from ledgerkit.spec.efficiency import OpClass
@@ -163,6 +164,12 @@ def _beside(buckets: dict[_Bucket, tuple[Share, Share]], key: _Bucket) -> _Bucke
     return key
 
 
+def _attends_to_latents(group: LayerGroup | None) -> bool:
+    """Tell whether prefill, too, works on latents: those that an indexer chose for each query."""
+    attention = group.attention if group is not None else None
+    return isinstance(attention, LatentAttention) and attention.indexer is not None
+
+
 def _shares(
     weight: Weight, group: LayerGroup | None, deployment: Deployment
 ) -> tuple[Share, Share]:
@@ -187,9 +194,9 @@ def _shares(
         share = Share.same(work)
         return share, share
     if weight.use == "lookup":
-        row = size / weight.shape[0]
-        # every tensor-parallel rank looks up its own rows: each row is read once
-        share = Share.same(Work(read_per_token=row / deployment.tp))
+        # every tensor-parallel rank looks up its own rows, or all of them in a table of its own
+        row = size / weight.shape[0] * fraction
+        share = Share.replicated(Work(read_per_token=row), tp_copies)
         return share, share
 
     def share_in(scope: int) -> Share:
@@ -204,7 +211,7 @@ def _shares(
             ),
         )
 
-    if weight.use == "expand":
+    if weight.use == "expand" and not _attends_to_latents(group):
         # decode folds the matrix into query and output; prefill expands every visible latent
         return share_in(c.SCOPE_CONTEXT), share_in(c.SCOPE_RANK)
     share = share_in(c.SCOPE_SAMPLED if weight.use == "head" else c.SCOPE_RANK)

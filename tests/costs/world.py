@@ -10,11 +10,20 @@ from typing import Any
 from ledgerkit._ledger import Ledger
 from ledgerkit.costs.table import CostTable, build
 from ledgerkit.readers.config import read_config
+from ledgerkit.spec.attention import (
+    Attention,
+    CompressedAttention,
+    Indexer,
+    LatentAttention,
+    SoftmaxAttention,
+    StateAttention,
+)
 from ledgerkit.spec.deployment import Deployment, Workload
 from ledgerkit.spec.efficiency import Band, Efficiencies, LinkEfficiency, OpEfficiency
 from ledgerkit.spec.engine import EngineProfile
 from ledgerkit.spec.hardware import Hardware
-from ledgerkit.spec.model import Model
+from ledgerkit.spec.model import LayerGroup, Model
+from ledgerkit.spec.weights import Weight
 
 DEVICE = Hardware(
     slug="round", memory_bytes=141_000_000_000, memory_bytes_per_s=5e12,
@@ -154,8 +163,8 @@ GEMMA4_SMALL: dict[str, Any] = {
 }  # fmt: skip
 GPT_OSS: dict[str, Any] = {
     "model_type": "gpt_oss", "hidden_size": 2880, "intermediate_size": 2880,
-    "num_hidden_layers": 36, "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 64, "vocab_size": 201088,
-    "num_local_experts": 128, "num_experts_per_tok": 4, "sliding_window": 128,
+    "num_hidden_layers": 36, "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 64,
+    "vocab_size": 201088, "num_local_experts": 128, "num_experts_per_tok": 4, "sliding_window": 128,
     "max_position_embeddings": 131072, "torch_dtype": "bfloat16",
     "quantization_config": {
         "quant_method": "mxfp4",
@@ -168,3 +177,77 @@ GPT_OSS: dict[str, Any] = {
 def model(config: dict[str, Any], **changes: Any) -> Model:
     """Read a config, with fields changed."""
     return read_config({**config, **changes}, slug=str(config["model_type"]))
+
+
+# kinds of attention that no config above has -----------------------------------------------------
+
+
+def with_attention(base: Model, attention: Attention, *weights: Weight) -> Model:
+    """The same model with another kind of attention in every layer."""
+    groups = tuple(
+        LayerGroup(layers=g.layers, attention=attention, ffn=g.ffn, weights=(*g.weights, *weights))
+        for g in base.groups
+    )
+    return base.model_copy(update={"groups": groups, "slug": f"{base.slug}-{attention.kind}"})
+
+
+def sparse(topk: int = 2048) -> Model:
+    """DeepSeek-V3 with the indexer of V3.2: 64 heads of 128, keys of 128."""
+    base = model(DEEPSEEK_V3)
+    attention = base.groups[0].attention
+    assert isinstance(attention, LatentAttention)
+    indexer = Indexer(num_heads=64, head_dim=128, topk=topk)
+    at = "model.layers.{layer}.self_attn.indexer."
+    rows = (("wq_b", (64 * 128, 1536)), ("wk", (128, 7168)), ("weights_proj", (64, 7168)))
+    matrices = (
+        Weight(name=at + name, ledger="attention_kv", account="indexer", shape=shape, dtype="fp8")
+        for name, shape in rows
+    )
+    norm = Weight(name=at + "k_norm", ledger="attention_kv", account="indexer", shape=(256,),
+                  use="vector")  # fmt: skip
+    return with_attention(base, attention.model_copy(update={"indexer": indexer}), *matrices, norm)
+
+
+def chunked(chunk: int = 512) -> Model:
+    """Llama-8B with the local attention of Llama 4."""
+    return with_attention(
+        model(LLAMA_8B),
+        SoftmaxAttention(num_attention_heads=32, num_key_value_heads=8, head_dim=128,
+                         v_head_dim=128, chunk=chunk),
+    )  # fmt: skip
+
+
+def recurrent() -> Model:
+    """Llama-8B with the gated delta nets of Qwen3-Next."""
+    return with_attention(
+        model(LLAMA_8B),
+        StateAttention(variant="gated_delta_net", num_heads=32, key_dim=128, value_dim=128,
+                       num_groups=16, conv_channels=8192, conv_kernel=4),
+    )  # fmt: skip
+
+
+def compressed() -> Model:
+    """Llama-8B with the compressed attention of DeepSeek-V4: one entry per 4 tokens, indexed."""
+    return with_attention(
+        model(LLAMA_8B),
+        CompressedAttention(num_attention_heads=32, head_dim=512, qk_rope_head_dim=64, window=128,
+                            ratio=4, indexer=Indexer(num_heads=64, head_dim=128, topk=512)),
+    )  # fmt: skip
+
+
+CONFIGS = (
+    LLAMA_8B,
+    LLAMA_70B,
+    DEEPSEEK_V3,
+    MIXTRAL,
+    GPT2,
+    GEMMA3,
+    GEMMA4_MOE,
+    GEMMA4_SMALL,
+    GPT_OSS,
+)
+
+
+def every_kind() -> list[Model]:
+    """One model of each kind of attention and FFN."""
+    return [*(model(config) for config in CONFIGS), sparse(), chunked(), recurrent(), compressed()]
