@@ -339,7 +339,9 @@ def resident_entries(table: CostTable, workload: Workload) -> Iterator[Entry]:
         layers = h.layers_by_stage[fullest]
         device = layers * h.bytes_of_layer(context, sequences)
         everywhere = sum(h.layers_by_stage) * h.bytes_of_layer(context, mean) * ranks
-        once = everywhere / h.tp_copies / h.dp_copies
+        tp_once = everywhere / h.tp_copies
+        dp_once = tp_once / h.dp_copies
+        once = dp_once / h.pp_copies
         if everywhere == 0:
             continue
         yield Entry(
@@ -347,8 +349,9 @@ def resident_entries(table: CostTable, workload: Workload) -> Iterator[Entry]:
             h.basis, _holding_formula(h, layers, context, sequences), h.source,
         )  # fmt: skip
         copies: tuple[tuple[Account, float], ...] = (
-            ("tp", everywhere - everywhere / h.tp_copies),
-            ("ep", everywhere / h.tp_copies - once),
+            ("tp", everywhere - tp_once),
+            ("ep", tp_once - dp_once),
+            ("pp", dp_once - once),
         )
         for account, excess in copies:
             if excess > everywhere * 1e-12:

@@ -18,7 +18,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from ledgerkit.costs.layout import kv_copies, split_and_copies, stage_layers
+from ledgerkit.costs.layout import at_entry, kv_copies, split_and_copies, stage_layers
 from ledgerkit.costs.linear import served_bytes
 from ledgerkit.spec.attention import (
     CompressedAttention,
@@ -62,6 +62,7 @@ class Holding:
     """> 1: only the bytes that rounding up to this many tokens adds."""
     tp_copies: float = 1.0
     dp_copies: float = 1.0
+    pp_copies: float = 1.0
     basis: Basis = "exact"
     source: str = ""
 
@@ -89,16 +90,16 @@ def holdings(model: Model, deployment: Deployment, profile: EngineProfile) -> li
     first = (1,) + (0,) * (deployment.pp - 1)
     for weight in model.globals:
         fraction, copies = split_and_copies(weight, None, deployment)
-        on_first = weight.use == "lookup" or weight.account == "per_layer_embedding"
-        where = first if on_first else last
+        where = first if at_entry(weight) else last
+        pp_copies = 1.0
         if weight.use == "head" and model.tie_word_embeddings and deployment.pp > 1:
             # a tied table is needed at both ends of the pipeline
-            where = (1,) + (0,) * (deployment.pp - 2) + (1,)
+            where, pp_copies = (1,) + (0,) * (deployment.pp - 2) + (1,), 2.0
         found.append(
             Holding(
                 name="weights", ledger=weight.ledger, account=weight.account,
                 layers_by_stage=where, fixed=served_bytes(weight, deployment) * fraction,
-                tp_copies=copies, dp_copies=float(deployment.dp_attention),
+                tp_copies=copies, dp_copies=float(deployment.dp_attention), pp_copies=pp_copies,
                 source="stored bytes, scales included",
             )
         )  # fmt: skip
