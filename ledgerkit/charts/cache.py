@@ -38,9 +38,8 @@ COLUMNS: Final = (
     "mechanism_en",
     "law_zh",
     "law_en",
-    "capacity_bytes",
 )
-OPTIONAL: Final = ("is_reference", "capacity_text_zh", "capacity_text_en")
+OPTIONAL: Final = ("is_reference", "capacity_bytes", "capacity_text_zh", "capacity_text_en")
 COUNTED: Final = ("live", "reserved")
 _PLOT_HEIGHT: Final = 374.0
 
@@ -134,7 +133,7 @@ def read_curves(frame: pl.DataFrame, language: Language) -> tuple[list[Curve], i
 def _curve(label: str, rows: list[dict[str, Any]], language: Language) -> Curve:
     rows = sorted(rows, key=lambda row: row["context_tokens"])
     first = rows[0]
-    capacity = first["capacity_bytes"]
+    capacity = first.get("capacity_bytes")
     return Curve(
         label=label,
         model=first["model"],
@@ -161,8 +160,8 @@ def cache_curves(
     ----------
     frame : polars.DataFrame
         Columns label, model, context_tokens, cache_bytes, mechanism_zh, mechanism_en, law_zh,
-        law_en, capacity_bytes (bytes that one sequence may take, null where unknown); optional
-        is_reference, capacity_text_zh, capacity_text_en.
+        law_en; optional is_reference, capacity_bytes (bytes that one sequence may take, null where
+        unknown), capacity_text_zh, capacity_text_en.
     language : {"zh", "en"}, optional
         Default: that of :func:`ledgerkit.set_language`.
     theme : {"article", "slide", "dark"}, optional
