@@ -1,0 +1,31 @@
+"""The minimal load test: plan it, run it, read it, believe it only as far as it goes.
+
+``plan`` chooses the cells, ``run`` measures them on any OpenAI-compatible server, ``read`` takes
+what other tools measured, and ``diagnose`` says which ledger the time went to.
+"""
+
+from __future__ import annotations
+
+from ledgerkit.loadtest._diagnose import diagnose
+from ledgerkit.loadtest._diagnosis import Diagnosis
+from ledgerkit.loadtest._plan import Cell, Plan, plan
+from ledgerkit.loadtest._read import read
+from ledgerkit.loadtest._run import run, run_async
+from ledgerkit.loadtest._schema import CELL_COLUMNS, REQUEST_COLUMNS, Results
+from ledgerkit.loadtest._series import SeriesDiagnosis, diagnose_series
+
+__all__ = [
+    "CELL_COLUMNS",
+    "REQUEST_COLUMNS",
+    "Cell",
+    "Diagnosis",
+    "Plan",
+    "Results",
+    "SeriesDiagnosis",
+    "diagnose",
+    "diagnose_series",
+    "plan",
+    "read",
+    "run",
+    "run_async",
+]

@@ -1,0 +1,168 @@
+"""What is wrong with the measurements themselves, found before and after the fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import polars as pl
+
+from ledgerkit.loadtest._student import t_two_sided
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ledgerkit.loadtest._fit import Fit
+
+__all__ = ["Finding", "examine", "examine_fit", "examine_ttft_growth"]
+
+Severity = Literal["note", "warning", "excluded", "blocking"]
+
+STEADY_TOKENS = 200
+"""Decode tokens per sequence below which a step time is shaky."""
+_CONCURRENCY_OFF = 0.05
+_STALLED = 1.10
+_OUTPUT_OFF = 0.01
+_CHUNKED = 1.05
+_GRAPH_STEP = 8
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that a reader must know about the data.
+
+    Attributes
+    ----------
+    key : str
+        Which pitfall; the text in zh and en hangs on it.
+    severity : {"note", "warning", "excluded", "blocking"}
+        ``excluded``: rows were left out; ``blocking``: no verdict is possible.
+    cells : tuple of str
+        Where it was seen.
+    values : dict
+        Numbers for the text.
+    """
+
+    key: str
+    severity: Severity
+    cells: tuple[str, ...] = ()
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+def _names(frame: pl.DataFrame) -> tuple[str, ...]:
+    return tuple(frame["cell"].unique(maintain_order=True).to_list())
+
+
+def examine(cells: pl.DataFrame, engine: str | None) -> tuple[pl.DataFrame, list[Finding]]:
+    """Look for pitfalls row by row.
+
+    Returns
+    -------
+    polars.DataFrame
+        Rows that can be used, with ``concurrency`` and ``context_tokens`` filled in.
+    list of Finding
+        What was seen, and what was left out.
+    """
+    found: list[Finding] = []
+
+    def note(key: str, severity: Severity, where: pl.Expr, **values: Any) -> pl.DataFrame:
+        hit = cells.filter(where)
+        if hit.height:
+            found.append(Finding(key, severity, _names(hit), {"rows": hit.height, **values}))
+        return hit
+
+    column = pl.col
+    usable = column("itl_s").is_not_null() & column("itl_s").is_finite() & (column("itl_s") > 0)
+    note("no_step_time", "excluded", ~usable)
+    cells = cells.filter(usable)
+    note("preemption", "excluded", column("preemptions") > 0)
+    cells = cells.filter(column("preemptions").fill_null(0) <= 0)
+    note("unverified_concurrency", "note", column("concurrency").is_null())
+    off = (column("concurrency") / column("concurrency_requested") - 1).abs() > _CONCURRENCY_OFF
+    note("achieved_concurrency", "warning", off)
+    note("failed_requests", "warning", column("failed") > 0)
+    note("prefix_hits", "warning", column("cached_tokens") > 0.01 * column("prompt_tokens"))
+    spread = column("output_tokens_max") - column("output_tokens_min")
+    note("output_not_fixed", "warning", spread > _OUTPUT_OFF * column("output_tokens_max"))
+    note("few_steady_tokens", "warning", column("steady_tokens") < STEADY_TOKENS,
+         needed=STEADY_TOKENS)  # fmt: skip
+    note("prefill_in_decode", "warning", column("itl_s") > _STALLED * column("itl_median_s"))
+    note("no_steady_window", "warning", column("itl_method") == "no steady window")
+    note("tokens_from_chunks", "warning", column("tokens_from") == "chunks")
+    note("several_tokens_per_chunk", "note", column("tokens_per_chunk") > _CHUNKED)
+    if engine in {"vllm", "sglang"}:
+        whole = column("concurrency_requested")
+        padded = ~whole.is_in([1.0, 2.0, 4.0]) & (whole % _GRAPH_STEP != 0)
+        note("graph_padding", "warning", padded)
+    cells = cells.with_columns(
+        concurrency=pl.coalesce("concurrency", "concurrency_requested"),
+        context_tokens=pl.coalesce(
+            "context_tokens", column("prompt_tokens") + column("output_tokens").fill_null(0) / 2
+        ),
+    )
+    whole_rows = column("concurrency").is_not_null() & column("context_tokens").is_not_null()
+    note("no_coordinates", "excluded", ~whole_rows)
+    return cells.filter(whole_rows), found
+
+
+def examine_fit(fit: Fit, orders: Iterable[int | None]) -> list[Finding]:
+    """Look for drift over the test, and for a misfit that is real but small."""
+    found = []
+    misfit = fit.lack_of_fit()
+    if misfit.p is not None and misfit.p < 1e-3 and not misfit.is_bad:
+        found.append(
+            Finding("small_misfit", "warning", (misfit.worst_cell,),
+                    {"residual": misfit.worst_residual})
+        )  # fmt: skip
+    at_bound = [i for i in range(len(fit.theta)) if fit.theta[i] == 0.0]
+    if at_bound:
+        found.append(Finding("at_bound", "note", (), {"columns": tuple(at_bound)}))
+    return found + _drift(fit, list(orders))
+
+
+def _drift(fit: Fit, places: list[int | None]) -> list[Finding]:
+    """Trend of repeats over the test: each cell is compared with itself, so load cannot pose as it.
+
+    A test that runs its cells in order of load cannot tell drift from load, and is told so.
+    """
+    if any(place is None for place in places) or len(set(places)) < 4:
+        return []
+    order = np.array(places, dtype=np.float64)
+    place = np.stack([np.ones_like(order), np.log(fit.design[:, 2]), np.log(fit.design[:, 1])], 1)
+    guess = place @ np.linalg.lstsq(place, order, rcond=None)[0]
+    tied = float(np.var(order - guess)) < 0.4 * float(np.var(order))
+    found = [Finding("ordered", "warning")] if tied else []
+    names = np.array(fit.cells)
+    within, error = order.copy(), fit.residuals.copy()
+    for name in set(fit.cells):
+        within[names == name] -= within[names == name].mean()
+        error[names == name] -= error[names == name].mean()
+    rest = len(order) - len(set(fit.cells)) - 1
+    moved = float(within @ within)
+    if rest < 3 or moved == 0:
+        return found
+    slope = float(within @ error) / moved
+    spread = float(np.square(error - slope * within).sum()) / rest
+    drift = slope * float(order.max() - order.min())
+    if spread > 0 and t_two_sided(slope / np.sqrt(spread / moved), rest) < 0.01:
+        severe = tied and abs(drift) > 2 * fit.sigma
+        found.append(Finding("drift", "blocking" if severe else "warning", (), {"drift": drift}))
+    return found
+
+
+def examine_ttft_growth(cells: pl.DataFrame) -> list[Finding]:
+    """Repeated prompts that hit a prefix cache show as a TTFT that does not grow."""
+    alone = (
+        cells.filter((pl.col("concurrency_requested") == 1) & pl.col("ttft_p50_s").is_not_null())
+        .group_by("prompt_tokens")
+        .agg(pl.col("ttft_p50_s").median())
+        .sort("prompt_tokens")
+    )
+    if alone.height < 2 or alone["prompt_tokens"][-1] < 4 * alone["prompt_tokens"][0]:
+        return []
+    growth = alone["ttft_p50_s"][-1] / alone["ttft_p50_s"][0]
+    if growth >= 1.5:
+        return []
+    span = alone["prompt_tokens"][-1] / alone["prompt_tokens"][0]
+    return [Finding("ttft_does_not_grow", "warning", (), {"growth": growth, "span": span})]

@@ -1,0 +1,301 @@
+"""One streaming request: sent, timed, counted; whatever happens becomes a record, never a hang."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+__all__ = ["Answer", "Limits", "stream_once"]
+
+_LONGEST_LINE = 4 << 20
+_DONE = "[DONE]"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long to wait, and how often to try again.
+
+    Attributes
+    ----------
+    connect_s : float
+        For a connection.
+    first_token_s : float
+        For the first token (long prompts wait in a queue).
+    stall_s : float
+        For the next piece of a stream that has begun.
+    request_s : float
+        For a whole request, whatever it does.
+    retries : int
+        Further attempts of a request that has not begun to answer (refused, 429, 5xx).
+    """
+
+    connect_s: float = 10.0
+    first_token_s: float = 300.0
+    stall_s: float = 60.0
+    request_s: float = 900.0
+    retries: int = 2
+    longest_wait_s: float = 30.0
+    """Most that a Retry-After may ask for."""
+
+
+@dataclass
+class Answer:
+    """What came back, or did not."""
+
+    status: str = "ok"
+    error: str | None = None
+    http_status: int | None = None
+    attempts: int = 1
+    start_s: float = 0.0
+    ttft_s: float | None = None
+    e2e_s: float | None = None
+    prompt_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    tokens_from: str | None = None
+    finish_reason: str | None = None
+    chunk_times_s: list[float] = field(default_factory=list)
+    engine_itl_s: float | None = None
+    """Time per token by the server's own account (llama.cpp: ``timings``)."""
+    retry_after_s: float | None = None
+
+    @property
+    def may_retry(self) -> bool:
+        """Nothing was answered yet, and another attempt may help."""
+        passing = self.http_status in {408, 425, 429, 500, 502, 503, 504}
+        unreached = self.status in {"refused", "connect_timeout"}
+        return not self.chunk_times_s and (unreached or (self.status == "http_error" and passing))
+
+
+class _StreamError(Exception):
+    def __init__(self, status: str, error: str) -> None:
+        super().__init__(error)
+        self.status, self.error = status, error
+
+
+async def stream_once(
+    client: httpx.AsyncClient,
+    url: str,
+    body: dict[str, Any],
+    limits: Limits,
+    clock: Callable[[], float] = time.monotonic,
+    hide: str | None = None,
+) -> Answer:
+    """Send one request and read its stream to the end.
+
+    Parameters
+    ----------
+    client : httpx.AsyncClient
+    url : str
+    body : dict
+        JSON of the request.
+    limits : Limits
+    clock : callable
+        Monotonic seconds.
+    hide : str, optional
+        A secret that servers may send back, and that no record may show.
+
+    Returns
+    -------
+    Answer
+        Always; ``status`` says what happened: ``ok``, ``http_error``, ``not_a_stream``,
+        ``bad_stream``, ``server_error``, ``closed_early``, ``no_tokens``, ``refused``,
+        ``connect_timeout``, ``first_token_timeout``, ``stalled``, ``request_timeout``, ``tls``,
+        ``network``, ``cancelled``.
+    """
+    answer = Answer(start_s=clock())
+    try:
+        async with asyncio.timeout(limits.request_s):
+            await _read(client, url, body, limits, clock, answer)
+    except TimeoutError:
+        answer.status, answer.error = "request_timeout", f"not done after {limits.request_s:g} s"
+    except asyncio.CancelledError:
+        answer.status, answer.error = "cancelled", "the test was stopped"
+        raise
+    except _StreamError as problem:
+        answer.status, answer.error = problem.status, problem.error
+    except httpx.ConnectTimeout:
+        answer.status = "connect_timeout"
+        answer.error = f"no connection within {limits.connect_s:g} s"
+    except httpx.ConnectError as problem:
+        answer.status = "tls" if _is_tls(problem) else "refused"
+        answer.error = str(problem) or "connection refused"
+    except (httpx.RemoteProtocolError, httpx.ReadError) as problem:
+        answer.status, answer.error = "closed_early", str(problem) or "connection closed"
+    except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError) as problem:
+        answer.status, answer.error = "network", f"{type(problem).__name__}: {problem}"
+    finally:
+        answer.e2e_s = clock() - answer.start_s
+    _count(answer, body)
+    if hide and answer.error:
+        answer.error = answer.error.replace(hide, "***")
+    return answer
+
+
+def _is_tls(problem: BaseException) -> bool:
+    seen: BaseException | None = problem
+    while seen is not None:
+        if isinstance(seen, ssl.SSLError):
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return "SSL" in str(problem) or "TLS" in str(problem)
+
+
+async def _read(
+    client: httpx.AsyncClient,
+    url: str,
+    body: dict[str, Any],
+    limits: Limits,
+    clock: Callable[[], float],
+    answer: Answer,
+) -> None:
+    timeout = httpx.Timeout(limits.first_token_s, connect=limits.connect_s)
+    try:
+        async with client.stream("POST", url, json=body, timeout=timeout) as response:
+            answer.http_status = response.status_code
+            if response.status_code != 200:
+                await _refused(response, answer)
+            kind = response.headers.get("content-type", "")
+            if "text/event-stream" not in kind:
+                text = await _beginning(response)
+                raise _StreamError("not_a_stream", f"content-type {kind or 'missing'}: {text}")
+            await _events(response, limits, clock, answer)
+    except httpx.TimeoutException as problem:
+        if isinstance(problem, httpx.ConnectTimeout):
+            raise
+        waited = f"nothing within {limits.first_token_s:g} s"
+        raise _StreamError("first_token_timeout", waited) from problem
+
+
+async def _beginning(response: httpx.Response, most: int = 300) -> str:
+    """First characters of a body, for the record."""
+    found = b""
+    try:
+        async with asyncio.timeout(5.0):
+            async for piece in response.aiter_bytes():
+                found += piece
+                if len(found) >= most:
+                    break
+    except (TimeoutError, httpx.HTTPError):
+        pass  # what was read so far is all that the record can show
+    return " ".join(found[:most].decode("utf-8", "replace").split())
+
+
+async def _refused(response: httpx.Response, answer: Answer) -> None:
+    wait = response.headers.get("retry-after", "")
+    answer.retry_after_s = float(wait) if wait.isdigit() else None
+    text = await _beginning(response)
+    raise _StreamError("http_error", f"HTTP {response.status_code}: {text}")
+
+
+async def _events(
+    response: httpx.Response, limits: Limits, clock: Callable[[], float], answer: Answer
+) -> None:
+    finished = False
+    pieces = _lines(response).__aiter__()
+    while True:
+        begun = bool(answer.chunk_times_s)
+        wait = limits.stall_s if begun else limits.first_token_s
+        try:
+            async with asyncio.timeout(wait):
+                line = await pieces.__anext__()
+        except StopAsyncIteration:
+            break
+        except TimeoutError:
+            status = "stalled" if begun else "first_token_timeout"
+            raise _StreamError(status, f"nothing for {wait:g} s") from None
+        if not line.startswith("data:"):
+            continue
+        data = line[5:].strip()
+        if data == _DONE:
+            finished = True
+            break
+        _event(data, clock() - answer.start_s, answer)
+    if not finished and answer.finish_reason is None:
+        raise _StreamError("closed_early", f"the stream ended after {len(answer.chunk_times_s)}")
+
+
+async def _lines(response: httpx.Response) -> AsyncIterator[str]:
+    """Lines of a stream, with a bound on their length."""
+    held = ""
+    async for piece in response.aiter_text():
+        held += piece
+        *whole, held = held.split("\n")
+        for line in whole:
+            yield line.rstrip("\r")
+        if len(held) > _LONGEST_LINE:
+            raise _StreamError("bad_stream", f"a line of more than {_LONGEST_LINE} characters")
+    if held.strip():
+        yield held
+
+
+def _event(data: str, at_s: float, answer: Answer) -> None:
+    try:
+        event = json.loads(data)
+    except json.JSONDecodeError:
+        raise _StreamError("bad_stream", f"not JSON: {data[:120]}") from None
+    if not isinstance(event, dict):
+        raise _StreamError("bad_stream", f"not an object: {data[:120]}")
+    if event.get("error"):
+        raise _StreamError("server_error", str(event["error"])[:300])
+    for choice in event.get("choices") or ():
+        if not isinstance(choice, dict):
+            continue
+        if _holds_token(choice):
+            answer.chunk_times_s.append(at_s)
+        answer.finish_reason = choice.get("finish_reason") or answer.finish_reason
+    _usage(event, answer)
+
+
+def _holds_token(choice: dict[str, Any]) -> bool:
+    """Whether a piece stands for a token: special tokens print as nothing, roles are no tokens."""
+    delta = choice.get("delta")
+    if isinstance(delta, dict):
+        return any(delta.get(name) for name in ("content", "reasoning_content", "reasoning"))
+    text = choice.get("text")
+    return bool(text) or (text == "" and choice.get("finish_reason") is None)
+
+
+def _usage(event: dict[str, Any], answer: Answer) -> None:
+    usage = event.get("usage")
+    if isinstance(usage, dict):
+        answer.prompt_tokens = _whole(usage.get("prompt_tokens"))
+        answer.output_tokens = _whole(usage.get("completion_tokens"))
+        details = usage.get("prompt_tokens_details")
+        if isinstance(details, dict):
+            answer.cached_tokens = _whole(details.get("cached_tokens"))
+    timings = event.get("timings")
+    if isinstance(timings, dict):
+        spent, count = timings.get("predicted_ms"), timings.get("predicted_n")
+        if isinstance(spent, int | float) and isinstance(count, int) and count > 1 and spent > 0:
+            answer.engine_itl_s = spent / 1e3 / count
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _count(answer: Answer, body: dict[str, Any]) -> None:
+    """Decide whose count of tokens holds, and what an answer without tokens means."""
+    pieces = len(answer.chunk_times_s)
+    if pieces:
+        answer.ttft_s = answer.chunk_times_s[0]
+    elif answer.status == "ok":
+        answer.status, answer.error = "no_tokens", "the answer holds no token"
+    told, asked = answer.output_tokens, int(body.get("max_tokens") or 0)
+    # a piece holds one token or more, and a server may not give more than was asked for
+    if told is not None and pieces <= told + 1 and (not asked or told <= asked + 1):
+        answer.tokens_from = "usage"
+        return
+    if told is not None and answer.status == "ok":
+        answer.error = f"usage says {told} tokens, {pieces} pieces came: pieces are counted"
+    answer.output_tokens, answer.tokens_from = (pieces, "chunks") if pieces else (None, None)
