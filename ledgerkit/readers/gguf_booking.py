@@ -56,7 +56,7 @@ _GLOBAL: dict[str, Place] = {
     "output_norm.bias": _ffn("vocab", "vector"),
     "per_layer_token_embd.weight": _ffn("per_layer_embedding", "lookup", "vocab"),
     "per_layer_model_proj.weight": _ffn("per_layer_embedding"),
-    "per_layer_proj_norm.weight": _ffn("per_layer_embedding", "vector"),
+    "per_layer_proj_norm.weight": _FFN_NORM,
     "altup_proj.weight": _RESIDUAL,
     "altup_unembd_proj.weight": _RESIDUAL,
 }
@@ -126,7 +126,7 @@ _LAYER: dict[str, Place] = {
     # per-layer embeddings, AltUp, LAuReL, layer scalars
     "inp_gate.weight": _ffn("per_layer_embedding"),
     "proj.weight": _ffn("per_layer_embedding"),
-    "post_norm.weight": _ffn("per_layer_embedding", "vector"),
+    "post_norm.weight": _FFN_NORM,
     "layer_output_scale.weight": _ffn("residual", "buffer"),
     "altup_correct_coef.weight": _RESIDUAL,
     "altup_correct_scale.weight": _RESIDUAL_VECTOR,

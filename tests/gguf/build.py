@@ -1,0 +1,372 @@
+"""Small GGUF files of many architectures, written with the ``gguf`` package.
+
+Names and extents of the tensors are those that llama.cpp's loaders ask for; that they are right is
+proved by tests/engine_llamacpp, which loads every file with the real llama.cpp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+
+Type = gguf.GGMLQuantizationType
+F32 = Type.F32
+VOCAB = 320
+CONTEXT = 4096
+
+
+@dataclass
+class Plan:
+    """Metadata (without the architecture prefix) and extents, fastest first, of one file."""
+
+    architecture: str
+    keys: dict[str, Any]
+    tensors: dict[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def add(self, at: str, **extents: tuple[int, ...]) -> None:
+        for name, ne in extents.items():
+            suffix = name.replace("__", ".")
+            self.tensors[at + suffix + ("" if "." in suffix else ".weight")] = ne
+
+
+def plain_type(name: str, ne: tuple[int, ...]) -> Type:
+    """Norms, biases and routers in F32, the rest in F16: what ``--outtype f16`` gives."""
+    small = len(ne) == 1 or name.endswith(".bias") or "ffn_gate_inp" in name
+    return F32 if small else Type.F16
+
+
+def quantized(by_name: Callable[[str], Type]) -> Callable[[str, tuple[int, ...]], Type]:
+    """Quantize matrices; a row that is no whole number of blocks falls back, as llama.cpp's do."""
+
+    def choose(name: str, ne: tuple[int, ...]) -> Type:
+        if plain_type(name, ne) is F32:
+            return F32
+        kind = by_name(name)
+        return kind if ne[0] % gguf.GGML_QUANT_SIZES[kind][0] == 0 else Type.Q8_0
+
+    return choose
+
+
+def write(
+    path: Path,
+    plan: Plan,
+    types: Callable[[str, tuple[int, ...]], Type] = plain_type,
+    **options: Any,
+) -> Path:
+    """Write a file whose weights are all zero."""
+    writer = gguf.GGUFWriter(str(path), plan.architecture, **options)
+    writer.add_name(f"tiny {plan.architecture}")
+    for key, value in plan.keys.items():
+        _add(writer, f"{plan.architecture}.{key}", value)
+    _vocabulary(writer)
+    for name, ne in plan.tensors.items():
+        kind = types(name, ne)
+        block, size = gguf.GGML_QUANT_SIZES[kind]
+        assert ne[0] % block == 0, (name, ne, kind)
+        shape = (*reversed(ne[1:]), ne[0] // block * size)
+        writer.add_tensor(name, np.zeros(shape, dtype=np.uint8), raw_dtype=kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def _add(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
+    if isinstance(value, bool):
+        writer.add_bool(key, value)
+    elif isinstance(value, int):
+        writer.add_uint32(key, value)
+    elif isinstance(value, float):
+        writer.add_float32(key, value)
+    elif isinstance(value, str):
+        writer.add_string(key, value)
+    else:
+        writer.add_array(key, value)
+
+
+def _vocabulary(writer: gguf.GGUFWriter) -> None:
+    """A byte-level sentencepiece vocabulary, the least that llama.cpp starts with."""
+    tokens = [b"<unk>", b"<s>", b"</s>", *(f"<0x{byte:02X}>".encode() for byte in range(256))]
+    kinds = [2, 3, 3, *[6] * 256]
+    tokens += [b"<|endoftext|>", *(f"word{n}".encode() for n in range(VOCAB - len(tokens) - 1))]
+    kinds += [1] * (VOCAB - len(kinds))
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list(tokens)
+    writer.add_token_scores([0.0] * VOCAB)
+    writer.add_token_types(kinds)
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    writer.add_unk_token_id(0)
+
+
+def decoder(
+    architecture: str,
+    *,
+    hidden: int = 256,
+    layers: int = 4,
+    heads: int = 4,
+    kv_heads: int = 2,
+    head_dim: int = 64,
+    width: int = 512,
+    tie: bool = False,
+    qkv_bias: bool = False,
+    qk_norm: bool = False,
+    fused_qkv: bool = False,
+    fused_up: bool = False,
+    post_norms: bool = False,
+    keys: dict[str, Any] | None = None,
+    dense: bool = True,
+) -> Plan:
+    """A decoder with separate q, k, v and a gated MLP; the architectures vary from here."""
+    plan = Plan(architecture, {
+        "context_length": CONTEXT, "embedding_length": hidden, "block_count": layers,
+        "feed_forward_length": width, "attention.head_count": heads,
+        "attention.head_count_kv": kv_heads, "attention.key_length": head_dim,
+        "attention.value_length": head_dim, "attention.layer_norm_rms_epsilon": 1e-6,
+        "rope.dimension_count": head_dim, "rope.freq_base": 10000.0, **(keys or {}),
+    })  # fmt: skip
+    plan.add("", token_embd=(hidden, VOCAB), output_norm=(hidden,))
+    if not tie:
+        plan.add("", output=(hidden, VOCAB))
+    outputs = {"attn_q": heads * head_dim, "attn_k": kv_heads * head_dim,
+               "attn_v": kv_heads * head_dim}  # fmt: skip
+    for layer in range(layers):
+        at = f"blk.{layer}."
+        plan.add(at, attn_norm=(hidden,), attn_output=(heads * head_dim, hidden))
+        if fused_qkv:
+            plan.add(at, attn_qkv=(hidden, sum(outputs.values())))
+        else:
+            plan.add(at, **{name: (hidden, rows) for name, rows in outputs.items()})
+        if qkv_bias:
+            plan.add(at, **{f"{name}__bias": (rows,) for name, rows in outputs.items()})
+        if qk_norm:
+            plan.add(at, attn_q_norm=(head_dim,), attn_k_norm=(head_dim,))
+        if post_norms:
+            plan.add(at, post_attention_norm=(hidden,), post_ffw_norm=(hidden,))
+        if architecture != "gpt-oss":
+            plan.add(at, ffn_norm=(hidden,))
+        if dense:
+            plan.add(at, ffn_down=(width, hidden),
+                     ffn_up=(hidden, 2 * width if fused_up else width))  # fmt: skip
+            if not fused_up:
+                plan.add(at, ffn_gate=(hidden, width))
+    return plan
+
+
+def experts(plan: Plan, layer: int, hidden: int, width: int, count: int) -> None:
+    plan.add(f"blk.{layer}.", ffn_gate_inp=(hidden, count),
+             ffn_gate_exps=(hidden, width, count), ffn_up_exps=(hidden, width, count),
+             ffn_down_exps=(width, hidden, count))  # fmt: skip
+
+
+def llama() -> Plan:
+    plan = decoder("llama")
+    plan.add("", rope_freqs=(32,))
+    return plan
+
+
+def mixtral() -> Plan:
+    plan = decoder("llama", dense=False, keys={"expert_count": 8, "expert_used_count": 2})
+    for layer in range(4):
+        experts(plan, layer, 256, 512, 8)
+    return plan
+
+
+def mixtral_single_experts() -> Plan:
+    """As converted in 2023: a tensor for each expert."""
+    plan = decoder("llama", dense=False, keys={"expert_count": 4, "expert_used_count": 2})
+    for layer in range(4):
+        plan.add(f"blk.{layer}.", ffn_gate_inp=(256, 4))
+        for expert in range(4):
+            plan.tensors |= {
+                f"blk.{layer}.ffn_gate.{expert}.weight": (256, 512),
+                f"blk.{layer}.ffn_up.{expert}.weight": (256, 512),
+                f"blk.{layer}.ffn_down.{expert}.weight": (512, 256),
+            }
+    return plan
+
+
+def qwen2() -> Plan:
+    return decoder("qwen2", qkv_bias=True, tie=True)
+
+
+def qwen3() -> Plan:
+    return decoder("qwen3", qk_norm=True, head_dim=128)
+
+
+def qwen3moe() -> Plan:
+    plan = decoder("qwen3moe", qk_norm=True, dense=False, keys={
+        "expert_count": 8, "expert_used_count": 4, "expert_feed_forward_length": 128})  # fmt: skip
+    for layer in range(4):
+        experts(plan, layer, 256, 128, 8)
+    return plan
+
+
+def gemma2() -> Plan:
+    return decoder("gemma2", tie=True, post_norms=True, keys={
+        "attention.sliding_window": 512, "attn_logit_softcapping": 50.0,
+        "final_logit_softcapping": 30.0})  # fmt: skip
+
+
+def gemma3() -> Plan:
+    return decoder("gemma3", layers=8, tie=True, post_norms=True, qk_norm=True,
+                   keys={"attention.sliding_window": 512})  # fmt: skip
+
+
+def phi3() -> Plan:
+    return decoder("phi3", fused_qkv=True, fused_up=True, keys={
+        "attention.sliding_window": 2047,
+        "rope.scaling.original_context_length": CONTEXT})  # fmt: skip
+
+
+def gpt_oss() -> Plan:
+    hidden, heads, width, count = 256, 8, 256, 4
+    plan = decoder("gpt-oss", heads=heads, dense=False, qkv_bias=True, keys={
+        "attention.sliding_window": 128, "expert_count": count, "expert_used_count": 2,
+        "expert_feed_forward_length": width})  # fmt: skip
+    for layer in range(4):
+        at = f"blk.{layer}."
+        experts(plan, layer, hidden, width, count)
+        plan.add(at, post_attention_norm=(hidden,), attn_sinks=(heads,))
+        plan.add(at, attn_output__bias=(hidden,), ffn_gate_inp__bias=(count,),
+                 ffn_gate_exps__bias=(width, count), ffn_up_exps__bias=(width, count),
+                 ffn_down_exps__bias=(hidden, count))  # fmt: skip
+    return plan
+
+
+def deepseek2(
+    *, latent: bool = True, q_lora: int = 96, correction: bool = True, layers: int = 4
+) -> Plan:
+    """One dense layer, then experts with a shared one, behind multi-head latent attention."""
+    hidden, heads, rank, nope, rope, value = 256, 4, 192, 64, 32, 64
+    width, count, shared = 128, 8, 1
+    keys = {
+        "leading_dense_block_count": 1, "attention.kv_lora_rank": rank,
+        "attention.head_count_kv": 1 if latent else heads,
+        "rope.dimension_count": rope, "expert_count": count, "expert_used_count": 2,
+        "expert_shared_count": shared, "expert_feed_forward_length": width,
+        "expert_weights_scale": 2.5, "vocab_size": VOCAB,
+    }  # fmt: skip
+    keys |= (
+        {"attention.key_length": rank + rope, "attention.value_length": rank,
+         "attention.key_length_mla": nope + rope, "attention.value_length_mla": value}
+        if latent else {"attention.key_length": nope + rope, "attention.value_length": value}
+    )  # fmt: skip
+    if q_lora:
+        keys["attention.q_lora_rank"] = q_lora
+    if correction:
+        keys |= {"expert_gating_func": 2, "expert_weights_norm": True}
+    plan = decoder("deepseek2", layers=layers, keys=keys, dense=False)
+    for layer in range(layers):
+        at = f"blk.{layer}."
+        for name in ("attn_q", "attn_k", "attn_v", "attn_output"):
+            del plan.tensors[f"{at}{name}.weight"]
+        if q_lora:
+            plan.add(at, attn_q_a=(hidden, q_lora), attn_q_a_norm=(q_lora,),
+                     attn_q_b=(q_lora, heads * (nope + rope)))  # fmt: skip
+        else:
+            plan.add(at, attn_q=(hidden, heads * (nope + rope)))
+        plan.add(at, attn_kv_a_mqa=(hidden, rank + rope), attn_kv_a_norm=(rank,),
+                 attn_output=(heads * value, hidden))  # fmt: skip
+        if latent:
+            plan.add(at, attn_k_b=(nope, rank, heads), attn_v_b=(rank, value, heads))
+        else:
+            plan.add(at, attn_kv_b=(rank, heads * (nope + value)))
+        if layer == 0:
+            plan.add(at, ffn_gate=(hidden, 512), ffn_up=(hidden, 512), ffn_down=(512, hidden))
+            continue
+        experts(plan, layer, hidden, width, count)
+        plan.add(at, ffn_gate_shexp=(hidden, width * shared), ffn_up_shexp=(hidden, width * shared),
+                 ffn_down_shexp=(width * shared, hidden))  # fmt: skip
+        if correction:
+            plan.add(at, exp_probs_b__bias=(count,))
+    return plan
+
+
+def deepseek2_lite() -> Plan:
+    # llama.cpp knows the one without q_lora_rank by its number of layers
+    return deepseek2(q_lora=0, correction=False, layers=27)
+
+
+def deepseek2_expanded() -> Plan:
+    """As converted before llama.cpp had MLA."""
+    return deepseek2(latent=False)
+
+
+def gemma4(*, moe: bool = True) -> Plan:
+    """Window layers and wider full ones whose values are their keys; experts beside the MLP."""
+    hidden, heads, layers, count, inner = 256, 4, 6, 8, 128
+    pattern = [layer % 3 != 2 for layer in range(layers)]
+    kv_heads = [4 if here else 2 for here in pattern]
+    plan = decoder("gemma4", layers=layers, tie=True, post_norms=True, dense=True, keys={
+        "attention.sliding_window": 512, "attention.sliding_window_pattern": pattern,
+        "attention.shared_kv_layers": 0, "embedding_length_per_layer_input": 0,
+        "attention.head_count_kv": kv_heads, "attention.key_length": 128,
+        "attention.value_length": 128, "attention.key_length_swa": 64,
+        "attention.value_length_swa": 64, "rope.dimension_count": 128,
+        "rope.dimension_count_swa": 64, "rope.freq_base_swa": 10000.0,
+        **({"expert_count": count, "expert_used_count": 2, "expert_feed_forward_length": inner}
+           if moe else {}),
+    })  # fmt: skip
+    plan.add("", rope_freqs=(64,))
+    for layer, windowed in enumerate(pattern):
+        at, dim = f"blk.{layer}.", 64 if windowed else 128
+        plan.add(at, attn_q=(hidden, heads * dim), attn_k=(hidden, kv_heads[layer] * dim),
+                 attn_output=(heads * dim, hidden), attn_q_norm=(dim,), attn_k_norm=(dim,),
+                 layer_output_scale=(1,))  # fmt: skip
+        if windowed:
+            plan.add(at, attn_v=(hidden, kv_heads[layer] * dim))
+        else:
+            del plan.tensors[at + "attn_v.weight"]
+        if moe:
+            plan.add(at, ffn_gate_inp=(hidden, count), ffn_gate_inp__scale=(hidden,),
+                     pre_ffw_norm_2=(hidden,), post_ffw_norm_1=(hidden,),
+                     post_ffw_norm_2=(hidden,), ffn_gate_up_exps=(hidden, 2 * inner, count),
+                     ffn_down_exps=(inner, hidden, count),
+                     ffn_down_exps__scale=(count,))  # fmt: skip
+    return plan
+
+
+def gemma4_e() -> Plan:
+    """Per-layer embeddings, and last layers that read the cache of earlier ones."""
+    hidden, heads, kv_heads, layers, width, per_layer = 256, 4, 1, 6, 512, 32
+    shared = 3
+    pattern = [layer % 3 != 2 for layer in range(layers)]
+    plan = decoder("gemma4", layers=layers, kv_heads=kv_heads, tie=True, post_norms=True, keys={
+        "attention.sliding_window": 512, "attention.sliding_window_pattern": pattern,
+        "attention.shared_kv_layers": shared, "embedding_length_per_layer_input": per_layer,
+        "attention.key_length": 128, "attention.value_length": 128,
+        "attention.key_length_swa": 64, "attention.value_length_swa": 64,
+        "rope.dimension_count": 128, "rope.dimension_count_swa": 64,
+        "rope.freq_base_swa": 10000.0,
+        "feed_forward_length": [width] * (layers - shared) + [2 * width] * shared,
+    })  # fmt: skip
+    plan.add("", rope_freqs=(64,), per_layer_token_embd=(per_layer * layers, VOCAB),
+             per_layer_model_proj=(hidden, per_layer * layers),
+             per_layer_proj_norm=(per_layer,))  # fmt: skip
+    for layer, windowed in enumerate(pattern):
+        at, dim = f"blk.{layer}.", 64 if windowed else 128
+        plan.add(at, attn_q=(hidden, heads * dim), attn_output=(heads * dim, hidden),
+                 attn_q_norm=(dim,), layer_output_scale=(1,), inp_gate=(hidden, per_layer),
+                 proj=(per_layer, hidden), post_norm=(hidden,))  # fmt: skip
+        if layer < layers - shared:
+            plan.add(at, attn_k=(hidden, kv_heads * dim), attn_v=(hidden, kv_heads * dim),
+                     attn_k_norm=(dim,))  # fmt: skip
+        else:
+            del plan.tensors[at + "attn_k.weight"], plan.tensors[at + "attn_v.weight"]
+            plan.add(at, ffn_gate=(hidden, 2 * width), ffn_up=(hidden, 2 * width),
+                     ffn_down=(2 * width, hidden))  # fmt: skip
+    return plan
+
+
+PLANS: dict[str, Callable[[], Plan]] = {
+    function.__name__: function
+    for function in (llama, mixtral, mixtral_single_experts, qwen2, qwen3, qwen3moe, gemma2, gemma3,
+                     phi3, gpt_oss, deepseek2, deepseek2_lite, deepseek2_expanded, gemma4, gemma4_e)
+}  # fmt: skip
