@@ -1,0 +1,54 @@
+"""Prices in a sweep: of one source, or the user's own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from ledgerkit._sweep.plan import Plan
+from ledgerkit._sweep.task import Prices
+from ledgerkit.errors import SweepError
+
+
+def checked_prices(plan: Plan, given: Mapping[str, float] | None, source: str | None) -> Prices:
+    """Check the user's prices.
+
+    Raises
+    ------
+    SweepError
+        A device is not in the sweep, a price is no positive number, or both options are given.
+    """
+    if given is None:
+        return Prices(None, source)
+    if source is not None:
+        raise SweepError("give prices of your own or a price_source, not both")
+    devices = plan.names("hardware")
+    for slug, price in given.items():
+        if slug not in devices:
+            raise SweepError("prices name a device that is not in the sweep", given=slug,
+                             allowed=", ".join(devices))  # fmt: skip
+        number = isinstance(price, int | float) and not isinstance(price, bool)
+        if not number or not math.isfinite(price) or price <= 0:
+            raise SweepError(f"the price of {slug} must be a positive number", given=price)
+    return Prices(dict(given), None)
+
+
+def check_one_source(plan: Plan, prices: Prices, columns: Sequence[str]) -> None:
+    """Refuse to compare prices of different sources with each other."""
+    if not any(name.startswith("usd_") for name in columns):
+        return
+    if prices.given is not None or prices.source is not None:
+        return
+    found: dict[str, list[str]] = {}
+    for device in plan.devices():
+        if device.usd_per_hour is not None:
+            found.setdefault(device.price_source or device.source, []).append(device.slug)
+    if len(found) > 1:
+        raise SweepError(
+            "prices of different sources cannot be compared",
+            given="; ".join(f"{', '.join(slugs)}: {source}" for source, slugs in found.items()),
+            fix="choose one with price_source=, or give your own with prices={slug: usd_per_hour}",
+        )  # fmt: skip
+    if not found:
+        raise SweepError("no device of this sweep has a price", given=", ".join(plan.names("hardware")),
+                         fix="give your own with prices={slug: usd_per_hour}")  # fmt: skip

@@ -1,0 +1,306 @@
+"""The columns of one piece: points of one table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ledgerkit._sweep.columns import AMOUNTS, COLUMNS
+from ledgerkit._sweep.prepared import Array, Index, Prepared
+from ledgerkit.costs.memory import RESERVE_BYTES, resident_by_ledger
+from ledgerkit.costs.table import Edge
+from ledgerkit.spec.axes import LEDGERS
+
+_AMOUNT = re.compile(rf"(prefill|decode)_({'|'.join(LEDGERS)})_({'|'.join(AMOUNTS)})")
+_HELD = re.compile(rf"hold_({'|'.join(LEDGERS)})_bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a device costs, and who says so."""
+
+    usd_per_hour: float
+    source: str
+    date: str | None
+
+
+@dataclass(slots=True)
+class Piece:
+    """Points of one table.
+
+    A grid has ``concurrency`` by line and the other fields by row, and is every pair of them, line
+    by line. Loose points (``paired``) have all fields by row.
+    """
+
+    setting: int
+    """Number of the table in the sweep."""
+    concurrency: Index
+    prompt_tokens: Index
+    cached_tokens: Index
+    output_tokens: Index
+    paired: bool
+    first_pair: int | None = None
+    """Where the piece's (prompt, cached) pairs begin among those of the sweep."""
+    pair_of: Index | None = None
+    """Of each row, its pair after ``first_pair``."""
+    ids: Callable[[Index], Index] = field(default=lambda at: at)
+    """From positions in the piece to numbers of points in the sweep."""
+
+    @property
+    def size(self) -> int:
+        """Number of points."""
+        return len(self.prompt_tokens) * (1 if self.paired else len(self.concurrency))
+
+    def axis(self, name: str) -> Index:
+        """Values of a workload field at every point."""
+        values: Index = getattr(self, name)
+        if self.paired:
+            return values
+        if name == "concurrency":
+            return np.repeat(values, len(self.prompt_tokens))
+        return np.tile(values, len(self.concurrency))
+
+
+class Values:
+    """Columns of a piece, each computed once."""
+
+    def __init__(
+        self, prepared: Prepared, piece: Piece, price: Price | None, stopped: Callable[[], bool]
+    ) -> None:
+        self.prepared, self.piece, self.price, self._stopped = prepared, piece, price, stopped
+        self._kept: dict[Any, Any] = {}
+        self._order: Index | None = None
+        rows = len(piece.prompt_tokens)
+        if piece.paired:
+            # loose points of one concurrency become one segment
+            self._order = np.argsort(piece.concurrency, kind="stable")
+            ordered = piece.concurrency[self._order]
+            starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+            self.lines = ordered[starts]
+            self.segments = np.stack(
+                [np.arange(len(starts)), starts, np.r_[starts[1:], rows]], axis=1
+            ).astype(np.int64)
+        else:
+            self.lines = piece.concurrency
+            count = len(self.lines)
+            self.segments = np.stack(
+                [np.arange(count), np.zeros(count), np.full(count, rows)], axis=1
+            ).astype(np.int64)
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        """Column by name: float64, or uint8 codes of a category."""
+        if name not in self._kept:
+            self._kept[name] = self._compute(name)
+        found: npt.NDArray[Any] = self._kept[name]
+        return found
+
+    def _compute(self, name: str) -> npt.NDArray[Any]:
+        if name in ("attention_kv_s", "ffn_mlp_s", "scheduling_s"):
+            name = f"decode_{name}"
+        if amount := _AMOUNT.fullmatch(name):
+            return self._amount(*amount.groups())
+        if held := _HELD.fullmatch(name):
+            return self._held_by_ledger(held[1])
+        if name.startswith(("ttft_s", "tpot_s")):
+            quantity, _, edge = name.partition("_s")
+            return self._seconds(quantity, edge.lstrip("_") or "mid")  # type: ignore[arg-type]
+        found: npt.NDArray[Any] = getattr(self, f"_{name}")()
+        return found
+
+    # orders: rows of the piece, points of the piece ----------------------------------------
+
+    def _of_rows(self, values: Array) -> Array:
+        """Spread values of rows over the points."""
+        return values if self.piece.paired else np.tile(values, len(self.lines))
+
+    def _constant(self, value: float) -> Array:
+        return np.full(self.piece.size, value)
+
+    def _kernel_rows(self, values: Array) -> Array:
+        """Values of rows in the order of the segments."""
+        return values if self._order is None else values[self._order]
+
+    def _points(self, values: Array) -> Array:
+        """Values in the order of the segments, put in the order of the points."""
+        if self._order is None:
+            return values
+        found = np.empty_like(values)
+        found[..., self._order] = values
+        return found
+
+    def _contexts(self, *, hold: bool = False) -> Array:
+        piece = self.piece
+        output = piece.output_tokens if hold else piece.output_tokens // 2
+        return (piece.prompt_tokens + output).astype(np.float64)
+
+    # time ----------------------------------------------------------------------------------
+
+    def _decode(self, edge: Edge) -> Array:
+        key = ("decode", edge)
+        if key not in self._kept:
+            seconds = self.prepared.decode(
+                edge, self.lines, self._kernel_rows(self._contexts()), self.segments
+            )
+            self._kept[key] = self._points(seconds)
+        found: Array = self._kept[key]
+        return found
+
+    def _prefill(self, edge: Edge, *, whole: bool) -> Array:
+        """Prefill of each row: seconds, or all totals."""
+        key = ("prefill", edge, whole)
+        if key not in self._kept:
+            piece = self.piece
+            pair_of = piece.pair_of
+            if pair_of is None:
+                both = np.stack([piece.prompt_tokens, piece.cached_tokens])
+                pairs, pair_of = np.unique(both, axis=1, return_inverse=True)
+                prompts, cached = pairs[0], pairs[1]
+            else:
+                _, at = np.unique(pair_of, return_index=True)
+                span = int(pair_of[-1]) + 1
+                prompts, cached = np.full(span, np.nan), np.zeros(span)
+                prompts[pair_of[at]] = piece.prompt_tokens[at]
+                cached[pair_of[at]] = piece.cached_tokens[at]
+            found = self.prepared.prefill(
+                edge, prompts.astype(np.float64), cached.astype(np.float64), self._stopped,
+                whole=whole, first_pair=piece.first_pair,
+            )  # fmt: skip
+            self._kept[key] = found[pair_of.reshape(-1)]
+        kept: Array = self._kept[key]
+        return kept
+
+    def _seconds(self, quantity: str, edge: Edge) -> Array:
+        if quantity == "tpot":
+            return self._decode(edge)[3]
+        return self._of_rows(self._prefill(edge, whole=False))
+
+    def _e2e_s(self) -> Array:
+        after = (self.piece.output_tokens - 1).astype(np.float64)
+        return self["ttft_s"] + self._of_rows(after) * self["tpot_s"]
+
+    def _tokens_per_s(self) -> Array:
+        tpot = self["tpot_s"]
+        if self.piece.paired:
+            return self.piece.concurrency / tpot
+        many = self.piece.concurrency.astype(np.float64)
+        found: Array = (many[:, None] / tpot.reshape(len(many), -1)).reshape(-1)
+        return found
+
+    def _tokens_per_s_per_device(self) -> Array:
+        found: Array = self["tokens_per_s"] / self.prepared.layout.devices
+        return found
+
+    def _tokens_per_s_per_user(self) -> Array:
+        found: Array = 1.0 / self["tpot_s"]
+        return found
+
+    def _amount(self, phase: str, ledger: str, amount: str) -> Array:
+        at, column = LEDGERS.index(ledger), list(AMOUNTS).index(amount)  # type: ignore[arg-type]
+        if phase == "prefill":
+            return self._of_rows(self._prefill("mid", whole=True)[:, at, column])
+        if amount == "s":
+            return self._decode("mid")[at]
+        return self._decode_whole()[0][:, at, column]
+
+    def _decode_whole(self) -> tuple[Array, Array]:
+        if "whole" not in self._kept:
+            self._kept["whole"] = self.prepared.decode_whole(
+                self.piece.axis("concurrency"), self._of_rows(self._contexts())
+            )
+        found: tuple[Array, Array] = self._kept["whole"]
+        return found
+
+    def _decode_bound(self) -> npt.NDArray[np.uint8]:
+        return self._decode_whole()[1].argmax(axis=1).astype(np.uint8)
+
+    # memory --------------------------------------------------------------------------------
+
+    def _held(self) -> Array:
+        if "held" not in self._kept:
+            contexts = self._kernel_rows(self._contexts(hold=True))
+            self._kept["held"] = self._points(
+                self.prepared.held(self.lines, contexts, self.segments)
+            )
+        found: Array = self._kept["held"]
+        return found
+
+    def _held_by_ledger(self, ledger: str) -> Array:
+        """Bytes of one ledger on the fullest device; the reserve is scheduling's."""
+        per_rank, *_ = self.prepared.batches(self.piece.axis("concurrency"))
+        contexts = self._of_rows(self._contexts(hold=True))
+        return resident_by_ledger(self.prepared.table.holdings, contexts, per_rank)[ledger]
+
+    def _resident_bytes_device(self) -> Array:
+        return self._held() + RESERVE_BYTES.mid
+
+    def _capacity_bytes(self) -> Array:
+        return self._constant(self.prepared.capacity_bytes)
+
+    def _free_bytes(self) -> Array:
+        found: Array = self.prepared.capacity_bytes - self["resident_bytes_device"]
+        return found
+
+    def _fits(self) -> npt.NDArray[np.uint8]:
+        held, capacity = self._held(), self.prepared.capacity_bytes
+        too_much = held + RESERVE_BYTES.low > capacity
+        found = np.where(too_much, np.uint8(1), np.uint8(2))
+        found[held + RESERVE_BYTES.high <= capacity] = 0
+        return found
+
+    def _seats(self) -> Array:
+        if "seats" not in self._kept:
+            self._kept["seats"] = self.prepared.seats(self._contexts(hold=True))
+        found: Array = self._kept["seats"]
+        return found
+
+    def _max_concurrency(self) -> Array:
+        return self._of_rows(self._seats())
+
+    def _concurrency_limit(self) -> npt.NDArray[np.uint8]:
+        prepared = self.prepared
+        most = prepared.layout.max_num_seqs or prepared.table.profile.max_num_seqs
+        seats = self._seats()
+        codes = np.where(seats == 0, 0, np.where(seats < most * prepared.layout.dp_attention, 1, 2))
+        return self._of_rows(codes.astype(np.uint8))  # type: ignore[arg-type, return-value]
+
+    # money and energy ----------------------------------------------------------------------
+
+    def _devices(self) -> Array:
+        return self._constant(float(self.prepared.layout.devices))
+
+    def _tdp_energy_j_per_output_token(self) -> Array:
+        watts = self.prepared.table.hardware.tdp_w
+        if watts is None:
+            return self._constant(np.nan)
+        found: Array = watts * self.prepared.layout.devices / self["tokens_per_s"]
+        return found
+
+    def _usd_per_hour(self) -> Array:
+        return self._constant(np.nan if self.price is None else self.price.usd_per_hour)
+
+    def _usd_per_s(self) -> float:
+        """Price of the whole replica."""
+        if self.price is None:
+            return np.nan
+        return self.price.usd_per_hour * self.prepared.layout.devices / 3600.0
+
+    def _usd_per_million_output_tokens(self) -> Array:
+        found: Array = self._usd_per_s() * 1e6 / self["tokens_per_s"]
+        return found
+
+    def _usd_per_million_input_tokens(self) -> Array:
+        piece = self.piece
+        prompts = self._of_rows(piece.prompt_tokens.astype(np.float64))
+        found: Array = self._usd_per_s() * 1e6 * self["ttft_s"] / prompts
+        return found
+
+    def _price_source(self) -> npt.NDArray[Any]:
+        return np.full(self.piece.size, self.price.source if self.price else None, dtype=object)
+
+    def _price_date(self) -> npt.NDArray[Any]:
+        return np.full(self.piece.size, self.price.date if self.price else None, dtype=object)

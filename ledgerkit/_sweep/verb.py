@@ -1,0 +1,432 @@
+"""The object that ``lk.sweep`` returns: lazy, and reduced as it runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import polars as pl
+
+from ledgerkit._sweep.axes import FIELDS, Axes, ZippedAxes
+from ledgerkit._sweep.columns import COLUMNS, DEFAULT_COLUMNS
+from ledgerkit._sweep.conditions import check_names, direction, from_expression, from_limits
+from ledgerkit._sweep.engine import Options, execute
+from ledgerkit._sweep.plan import GridPlan, Plan
+from ledgerkit._sweep.points import FramePlan
+from ledgerkit._sweep.prepared import Index, Tables
+from ledgerkit._sweep.prices import check_one_source, checked_prices
+from ledgerkit._sweep.reducers import Best, Collect, Count, Extent, Histogram, Pareto
+from ledgerkit._sweep.run import OnProgress, default_threads
+from ledgerkit._sweep.task import Condition, Prices, Reducer, Task
+from ledgerkit.errors import SweepError
+
+if TYPE_CHECKING:
+    import altair as alt
+
+__all__ = ["Sweep", "sweep"]
+
+MEMORY_BYTES = 2_000_000_000
+"""What ``collect`` may fill."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sweep:
+    """Points to be priced; made by ``lk.sweep``. Nothing runs before a result is asked for.
+
+    ``where`` and ``select`` return new sweeps; ``collect``, ``pareto``, ``best``, ``top``,
+    ``histogram`` and ``sink_parquet`` run.
+    """
+
+    _plan: Plan
+    _tables: Tables
+    _given: tuple[str, ...]
+    _options: Options
+    _prices: Prices
+    _conditions: tuple[Condition, ...] = ()
+    _columns: tuple[str, ...] | None = None
+
+    def __repr__(self) -> str:
+        return f"Sweep({self.points:,} points: {', '.join(self._given)})"
+
+    # what there is -------------------------------------------------------------------------
+
+    @property
+    def points(self) -> int:
+        """Points of all axes, those that will be dropped included."""
+        return self._plan.points
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the result: the given fields and the selected outputs."""
+        return self._columns or (*self._given, *DEFAULT_COLUMNS)
+
+    @property
+    def dropped(self) -> pl.DataFrame:
+        """Points that cannot be built or served, by reason: ``reason, points``.
+
+        Points that ``where`` excludes are not counted.
+        """
+        dropped = self._execute(Count(), conditions=())
+        rows = sorted(dropped.items(), key=lambda item: (-item[1], item[0]))
+        return pl.DataFrame(
+            [{"reason": reason, "points": points} for reason, points in rows if points],
+            schema={"reason": pl.String, "points": pl.Int64},
+        )
+
+    @staticmethod
+    def outputs() -> pl.DataFrame:
+        """All columns that a sweep can compute: ``column, unit, meaning, better``."""
+        return pl.DataFrame(
+            [{"column": c.name, "unit": c.unit, "meaning": c.meaning, "better": c.better}
+             for c in COLUMNS.values()]
+        )  # fmt: skip
+
+    # lazy ----------------------------------------------------------------------------------
+
+    def where(self, *conditions: pl.Expr) -> Sweep:
+        """Keep points for which all expressions hold.
+
+        Parameters
+        ----------
+        *conditions : pl.Expr
+            Over any field or output, each point judged on its own.
+
+        Raises
+        ------
+        SweepError
+            Unknown columns, or an expression over several rows.
+        """
+        checked = tuple(from_expression(one, "where") for one in conditions)
+        return replace(self, _conditions=(*self._conditions, *checked))
+
+    def select(self, *names: str) -> Sweep:
+        """Choose the columns of the result, see ``outputs``.
+
+        Raises
+        ------
+        SweepError
+            A name is unknown or given twice.
+        """
+        if not names:
+            raise SweepError("select needs at least one column")
+        return replace(self, _columns=check_names(names, "select"))
+
+    # results -------------------------------------------------------------------------------
+
+    def collect(self, *, memory_bytes: int = MEMORY_BYTES) -> pl.DataFrame:
+        """All points, one row each.
+
+        Parameters
+        ----------
+        memory_bytes : int
+            Refuse when the frame could be larger.
+
+        Returns
+        -------
+        polars.DataFrame
+            Rows by model, hardware, deployment fields, concurrency, prompt, cached and output
+            tokens, the last changing fastest; values as given.
+
+        Raises
+        ------
+        SweepError
+            Too many points for the memory.
+        """
+        size = self.points * sum(_bytes(name) for name in self.columns)
+        if size > memory_bytes:
+            raise SweepError(
+                f"{self.points:,} points of {len(self.columns)} columns need {size / 1e9:,.1f} GB",
+                given=f"memory_bytes={memory_bytes:,}",
+                fix="reduce them as they are computed: .pareto(), .best(), .top() or .histogram(); "
+                "write them with .sink_parquet(); or narrow them with .select()",
+            )  # fmt: skip
+        reducer = Collect(self.columns)
+        task = self._task(reducer)
+        execute(task, self._tables, self._options, partial=lambda: reducer.result(task.frames))
+        return reducer.result(task.frames)
+
+    def pareto(self, *objectives: str, sense: Mapping[str, str] | None = None) -> pl.DataFrame:
+        """Points that no other point beats in all objectives.
+
+        Parameters
+        ----------
+        *objectives : str
+            Numeric columns.
+        sense : mapping, optional
+            Column to ``"low"`` or ``"high"``, where the usual direction is not wanted.
+
+        Returns
+        -------
+        polars.DataFrame
+            By the first objective. Of equal points the first is kept.
+
+        Raises
+        ------
+        SweepError
+            Fewer than two objectives, or prices of more than one source.
+        """
+        check_names(objectives, "pareto")
+        if len(objectives) < 2:
+            raise SweepError("pareto needs at least two objectives", given=objectives,
+                             fix="for one, use .best() or .top()")  # fmt: skip
+        check_one_source(self._plan, self._prices, objectives)
+        reducer = Pareto([direction(name, sense) for name in objectives])
+        return self._rows(reducer, reducer.numbers, objectives)
+
+    def best(
+        self, objective: str, *, by: str | Sequence[str] = (), subject_to: Any = None,
+        sense: Literal["low", "high"] | None = None,
+    ) -> pl.DataFrame:  # fmt: skip
+        """Best point of each group.
+
+        Parameters
+        ----------
+        objective : str
+            Numeric column.
+        by : str or sequence of str
+            Fields that make the groups; none: one point of all.
+        subject_to : dict or pl.Expr, optional
+            A limit by column (at most, where less is better, else at least; or categories), such
+            as ``{"tpot_s": 0.05, "fits": "yes"}``, or any expression.
+        sense : {"low", "high"}, optional
+            Which side is good, where the usual one is not wanted.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row for each group that has a point, groups in the order of the sweep.
+        """
+        return self.top(1, objective, by=by, subject_to=subject_to, sense=sense)
+
+    def top(
+        self, k: int, objective: str, *, by: str | Sequence[str] = (), subject_to: Any = None,
+        sense: Literal["low", "high"] | None = None,
+    ) -> pl.DataFrame:  # fmt: skip
+        """Best ``k`` points of each group, best first; options as in ``best``."""
+        if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= 100_000:
+            raise SweepError("top needs a whole number of points", given=k, allowed="1 to 100,000")
+        groups = (by,) if isinstance(by, str) else tuple(by)
+        check_names((objective,), "objective")
+        check_names(groups, "by")
+        outputs = [name for name in groups if name not in FIELDS]
+        if outputs:
+            raise SweepError("by= takes fields of a point", given=", ".join(outputs),
+                             allowed=", ".join(FIELDS))  # fmt: skip
+        check_one_source(self._plan, self._prices, (objective,))
+        reducer = Best(direction(objective, {objective: sense} if sense else None), groups, k)
+        limits = from_limits(subject_to)
+        return self._rows(reducer, reducer.numbers, (objective, *groups), limits)
+
+    def histogram(
+        self, column: str, *, bins: int = 40, edges: Sequence[float] | None = None,
+        log: bool = False,
+    ) -> pl.DataFrame:  # fmt: skip
+        """Count points by the value of a column.
+
+        Parameters
+        ----------
+        column : str
+            Numeric column.
+        bins : int
+            Between the least and the largest value, which a run of its own finds.
+        edges : sequence of float, optional
+            Rising edges, instead of ``bins``.
+        log : bool
+            Bins of equal ratio.
+
+        Returns
+        -------
+        polars.DataFrame
+            ``low, high, points``; values outside of ``edges`` are in an open first or last row.
+        """
+        check_names((column,), "histogram")
+        direction(column, {column: "low"})
+        if edges is None:
+            if isinstance(bins, bool) or not isinstance(bins, int) or not 1 <= bins <= 100_000:
+                raise SweepError("histogram needs a whole number of bins", given=bins)
+            extent = Extent(column)
+            self._execute(extent)
+            limits = self._limits(extent, log=log)
+            space = np.geomspace if log else np.linspace
+            cuts = np.asarray(space(*limits, bins + 1), dtype=np.float64)
+            cuts[0], cuts[-1] = limits
+        else:
+            cuts = np.asarray(edges, dtype=np.float64)
+            if cuts.ndim != 1 or len(cuts) < 2 or not (np.diff(cuts) > 0).all():
+                raise SweepError("edges must rise, and be at least two", given=list(edges))
+        reducer = Histogram(column, cuts)
+        self._execute(reducer)
+        low, high = np.r_[-np.inf, cuts], np.r_[cuts, np.inf]
+        frame = pl.DataFrame({"low": low, "high": high, "points": reducer.counts[:-1]})
+        inner = pl.col("low").is_finite() & pl.col("high").is_finite()
+        return frame.filter(inner | (pl.col("points") > 0))
+
+    @staticmethod
+    def _limits(extent: Extent, *, log: bool) -> tuple[float, float]:
+        low, high = extent.low, extent.high
+        if low > high:
+            raise SweepError(f"no point has a value of {extent.column}")
+        if log and low <= 0:
+            raise SweepError("a logarithmic histogram needs values above 0", given=low)
+        if low == high:
+            return low, float(np.nextafter(high, np.inf))
+        return low, high
+
+    def sink_parquet(self, path: str | Path) -> Path:
+        """Write all points to a Parquet file, in bounded memory.
+
+        An interrupted run continues where it stopped when it is called again, and yields the same
+        file, byte by byte.
+
+        Parameters
+        ----------
+        path : str or Path
+            A file (``.parquet``), or a directory that becomes a dataset of parts.
+
+        Returns
+        -------
+        Path
+
+        Raises
+        ------
+        SweepError
+            The place cannot be written, or holds parts of another sweep.
+        """
+        from ledgerkit._sweep.sink import sink
+
+        return sink(self, Path(path))
+
+    def chart(self, **options: Any) -> alt.TopLevelMixin:
+        """Draw the points; options as in ``lk.charts.sweep_scatter``."""
+        from ledgerkit import _plot  # the one allowed upward call
+
+        return _plot.sweep_chart(self, **options)  # type: ignore[no-any-return]
+
+    # running -------------------------------------------------------------------------------
+
+    def _task(
+        self, reducer: Reducer[Any], conditions: tuple[Condition, ...] | None = None
+    ) -> Task[Any]:
+        chosen = self._conditions if conditions is None else conditions
+        return Task(self._plan, chosen, self._prices, reducer)
+
+    def _execute(
+        self, reducer: Reducer[Any], conditions: tuple[Condition, ...] | None = None
+    ) -> Counter[str]:
+        return execute(self._task(reducer, conditions), self._tables, self._options)
+
+    def _rows(
+        self, reducer: Pareto | Best, numbers: Any, wanted: Sequence[str],
+        limits: tuple[Condition, ...] = (),
+    ) -> pl.DataFrame:  # fmt: skip
+        names = self._columns or tuple(dict.fromkeys((*self.columns, *wanted)))
+        task = self._task(reducer, (*self._conditions, *limits))
+
+        def result() -> pl.DataFrame:
+            found: Index = numbers()
+            return task.rows(found, names, self._tables)
+
+        execute(task, self._tables, self._options, partial=result)
+        return result()
+
+
+def _bytes(name: str) -> int:
+    """Size of one value of a column, about."""
+    if name in COLUMNS:
+        return COLUMNS[name].bytes_per_point
+    return 8 if name in ("concurrency", "prompt_tokens", "cached_tokens", "output_tokens") else 4
+
+
+def sweep(
+    *points: ZippedAxes | pl.DataFrame | pl.LazyFrame,
+    prices: Mapping[str, float] | None = None,
+    price_source: str | None = None,
+    run_on: Literal["threads", "dask"] = "threads",
+    client: Any = None,
+    threads: int | None = None,
+    progress: bool | OnProgress = True,
+    **axes: Any,
+) -> Sweep:
+    """Price many deployments: all combinations of values, or the rows of a frame.
+
+    Every column has the same value, bit for bit, as ``lk.ledger`` has at that point.
+
+    Parameters
+    ----------
+    *points : ZippedAxes or polars frame
+        Fields that change together (``lk.zip_axes``); or one frame, whose columns are fields.
+    prices : mapping, optional
+        USD per hour of one device by slug; replaces the prices of the catalogue.
+    price_source : str, optional
+        Use only prices of this source; see ``price_source`` in ``lk.hardware()``.
+    run_on : {"threads", "dask"}
+    client : distributed.Client
+        Where ``run_on="dask"`` runs.
+    threads : int, optional
+        Default: one for each processor.
+    progress : bool or callable
+        Show progress of long runs; or call with a ``Progress``, where ``False`` as the answer
+        cancels.
+    **axes : value or sequence
+        Fields of ``Deployment`` and ``Workload``, ``model`` and ``hardware``; a value, list, tuple,
+        range, array, Series or ``lk.geomspace``.
+
+    Returns
+    -------
+    Sweep
+
+    Raises
+    ------
+    SweepError
+        Unknown, empty, missing or doubled axes. Combinations that cannot be built are no error:
+        see ``Sweep.dropped``.
+
+    Examples
+    --------
+    >>> import ledgerkit as lk
+    >>> found = lk.sweep(
+    ...     model="llama-3.1-8b",
+    ...     hardware=["h100-sxm-80gb", "h200-sxm-141gb"],
+    ...     prompt_tokens=8192,
+    ...     output_tokens=256,
+    ...     concurrency=lk.geomspace(1, 64, 7),
+    ... ).best("tokens_per_s", by="hardware", subject_to={"tpot_s": 0.02, "fits": "yes"})
+    >>> found.select("hardware", "concurrency").rows()
+    [('h100-sxm-80gb', 32), ('h200-sxm-141gb', 64)]
+    """
+    plan, given = _planned(points, axes)
+    if run_on not in ("threads", "dask"):
+        raise SweepError("unknown run_on", given=run_on, allowed="threads, dask")
+    if run_on == "dask" and client is None:
+        raise SweepError("run_on='dask' needs the client of a cluster",
+                         fix="pass client=distributed.Client(...)")  # fmt: skip
+    if threads is not None and (isinstance(threads, bool) or threads < 1):
+        raise SweepError("threads must be at least 1", given=threads)
+    options = Options(run_on, client, threads or default_threads(), progress)
+    return Sweep(
+        plan, Tables(plan.setting, plan.pairs), given, options,
+        checked_prices(plan, prices, price_source),
+    )  # fmt: skip
+
+
+def _planned(points: Sequence[Any], axes: Mapping[str, Any]) -> tuple[Plan, tuple[str, ...]]:
+    frames = [one for one in points if isinstance(one, pl.DataFrame | pl.LazyFrame)]
+    others = [one for one in points if not isinstance(one, pl.DataFrame | pl.LazyFrame)]
+    wrong = [one for one in others if not isinstance(one, ZippedAxes)]
+    if wrong:
+        raise SweepError("a sweep takes zip_axes(...) or a frame, then axes by name",
+                         given=wrong[0])  # fmt: skip
+    if not frames:
+        grid = Axes.parse(others, axes)
+        return GridPlan(grid), grid.given
+    if len(frames) > 1 or others or axes:
+        raise SweepError("a frame holds all fields of its points",
+                         given=", ".join(axes) or "more frames or zipped axes",
+                         fix="add the fields to the frame: frame.with_columns(...)")  # fmt: skip
+    frame = frames[0].collect() if isinstance(frames[0], pl.LazyFrame) else frames[0]
+    plan = FramePlan(frame)
+    return plan, plan.given

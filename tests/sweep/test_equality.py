@@ -1,0 +1,146 @@
+"""Every column of a sweep is, bit for bit, what ``lk.ledger`` says at that point."""
+
+from __future__ import annotations
+
+import random
+
+import polars as pl
+import pytest
+
+import ledgerkit as lk
+from ledgerkit.spec.axes import LEDGERS
+
+MODELS = (
+    "deepseek-v3", "llama-3.1-8b", "gemma-4-26b-a4b", "kimi-k2.6", "mimo-v2.5-pro",
+    "deepseek-v3.2", "gpt-oss-120b", "qwen3-next-80b-a3b", "deepseek-v4-flash",
+)  # fmt: skip
+DEVICES = ("h200-sxm-141gb", "h100-sxm-80gb", "a100-sxm-80gb", "l4-24gb", "mi300x-192gb")
+
+TIMES = ("ttft_s", "ttft_s_low", "ttft_s_high", "tpot_s", "tpot_s_low", "tpot_s_high", "e2e_s",
+         "tokens_per_s", "resident_bytes_device", "capacity_bytes", "free_bytes", "fits",
+         "max_concurrency")  # fmt: skip
+RESOURCES = {"flop": "compute", "read_bytes": "read", "write_bytes": "write",
+             "communicate_bytes": "communicate", "s": "time"}  # fmt: skip
+AMOUNTS = [f"{phase}_{ledger}_{amount}" for phase in ("prefill", "decode") for ledger in LEDGERS
+           for amount in RESOURCES]  # fmt: skip
+HELD = [f"hold_{ledger}_bytes" for ledger in LEDGERS]
+
+
+def known(names: tuple[str, ...], frame: pl.DataFrame) -> list[str]:
+    """Those that this catalogue has."""
+    slugs = set(frame["slug"])
+    return [name for name in names if name in slugs]
+
+
+def ledger_of(row: dict) -> lk.Ledger:
+    deployment = {name: row[name] for name in lk.Deployment.model_fields if name in row}
+    workload = {name: row[name] for name in lk.Workload.model_fields if name in row}
+    return lk.ledger(
+        row["model"], row["hardware"], lk.Deployment(**deployment), lk.Workload(**workload)
+    )
+
+
+def assert_row_is_ledger(row: dict) -> None:
+    books = ledger_of(row)
+    for name in TIMES:
+        assert row[name] == getattr(books, name), name
+    for name in AMOUNTS:
+        phase, rest = name.split("_", 1)
+        ledger = next(one for one in LEDGERS if rest.startswith(one))
+        resource = RESOURCES[rest.removeprefix(ledger + "_")]
+        assert row[name] == books.by_ledger(phase, resource)[ledger], name
+    for ledger in LEDGERS:
+        assert row[f"hold_{ledger}_bytes"] == books.by_ledger("hold", "resident")[ledger]
+        assert row[f"{ledger}_s"] == books.by_ledger("decode", "time")[ledger]
+    assert row["tokens_per_s_per_device"] == books.tokens_per_s / books.deployment.devices
+    assert row["tokens_per_s_per_user"] == 1.0 / books.tpot_s
+    assert row["devices"] == books.deployment.devices
+
+
+def random_axes(seed: int) -> dict:
+    rng = random.Random(seed)
+
+    def some(values: list, most: int = 3) -> list:
+        return rng.sample(values, rng.randint(1, min(most, len(values))))
+
+    return {
+        "model": some(known(MODELS, lk.models())),
+        "hardware": some(known(DEVICES, lk.hardware()), 2),
+        "weights": some([None, "fp8", "bf16"], 2),
+        "kv_dtype": some(["bf16", "fp8"], 2),
+        "tp": some([1, 2, 3, 4, 6, 8]),
+        "pp": some([1, 2, 3, 5]),
+        "dp_attention": some([1, 2, 8], 2),
+        "ep": some([1, 8], 2),
+        "engine": some(["vllm", "sglang", "tensorrt-llm", "llama.cpp"], 2),
+        "max_num_batched_tokens": some([None, 777, 4096], 2),
+        "concurrency": sorted(some(list(range(1, 700)), 6)),
+        "prompt_tokens": sorted(some(list(range(2, 9000)), 4)) + [70_001],
+        "cached_tokens": [0, *some(list(range(1, 3000)), 2)],
+        "output_tokens": sorted(some(list(range(1, 3000)), 3)),
+    }
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_points_of_a_grid_equal_the_ledger(seed: int) -> None:
+    axes = random_axes(seed)
+    swept = lk.sweep(**axes, progress=False)
+    columns = (*axes, *TIMES, *AMOUNTS, *HELD, "attention_kv_s", "ffn_mlp_s", "scheduling_s",
+               "tokens_per_s_per_device", "tokens_per_s_per_user", "devices")  # fmt: skip
+    frame = swept.select(*columns).collect()
+    assert frame.height + swept.dropped["points"].sum() == swept.points
+    for row in frame.sample(min(15, frame.height), seed=seed).iter_rows(named=True):
+        assert_row_is_ledger(row)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_frame_gives_the_same_rows_in_its_own_order(seed: int) -> None:
+    axes = random_axes(100 + seed)
+    fields = list(axes)
+    grid = lk.sweep(**axes, progress=False).select(*fields, "ttft_s", "tpot_s", "fits").collect()
+    shuffled = grid.sample(fraction=1.0, shuffle=True, seed=seed)
+    again = (
+        lk.sweep(shuffled.select(fields), progress=False)
+        .select(*fields, "ttft_s", "tpot_s", "fits")
+        .collect()
+    )
+    text = pl.col("model", "hardware").cast(pl.String)
+    assert again.with_columns(text).equals(shuffled.with_columns(text))
+
+
+def test_every_model_of_the_catalogue_in_a_pipeline() -> None:
+    models = lk.models()["slug"].to_list()
+    frame = (
+        lk.sweep(
+            model=models, hardware="h200-sxm-141gb", tp=[1, 8], pp=[1, 3], prompt_tokens=[3000],
+            output_tokens=[5], concurrency=[1, 33], progress=False,
+        )
+        .select("model", "hardware", "tp", "pp", "prompt_tokens", "output_tokens", "concurrency",
+                "tpot_s", "ttft_s", "resident_bytes_device")
+        .collect()
+    )  # fmt: skip
+    assert set(frame["model"].cast(pl.String)) == set(models)
+    for row in frame.iter_rows(named=True):
+        books = ledger_of(row)
+        assert row["tpot_s"] == books.tpot_s
+        assert row["ttft_s"] == books.ttft_s
+        assert row["resident_bytes_device"] == books.resident_bytes_device
+
+
+def test_large_blocks_and_zipped_fields_equal_the_ledger() -> None:
+    swept = lk.sweep(
+        lk.zip_axes(concurrency=[1, 3, 9], output_tokens=[10, 20, 30]),
+        lk.zip_axes(tp=[1, 8], cached_tokens=[5, 7]),
+        model="deepseek-v3.2", hardware="h200-sxm-141gb",
+        prompt_tokens=range(8, 100_000), progress=False,
+    )  # fmt: skip
+    assert swept.points == 2 * 3 * (100_000 - 8)
+    frame = swept.select("tp", "cached_tokens", "concurrency", "output_tokens", "prompt_tokens",
+                         "model", "hardware", "tpot_s", "e2e_s", "free_bytes").collect()  # fmt: skip
+    assert frame.height == swept.points
+    assert frame["tp"].to_list() == [1] * (swept.points // 2) + [8] * (swept.points // 2)
+    for row in frame.sample(20, seed=1).iter_rows(named=True):
+        books = ledger_of(row)
+        assert (row["tpot_s"], row["e2e_s"], row["free_bytes"]) == (
+            books.tpot_s, books.e2e_s, books.free_bytes,
+        )  # fmt: skip
