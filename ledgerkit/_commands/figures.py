@@ -25,6 +25,7 @@ _KERNEL_ENVIRONMENT = {
     # a table on a terminal shows all its rows and columns
     "POLARS_FMT_MAX_COLS": "-1",
     "POLARS_FMT_MAX_ROWS": "-1",
+    "POLARS_FMT_TABLE_HIDE_COLUMN_DATA_TYPES": "1",
     "POLARS_FMT_TABLE_HIDE_DATAFRAME_SHAPE_INFORMATION": "1",
     "POLARS_TABLE_WIDTH": "160",
     # debugpy warns about frozen modules at every start of a kernel
