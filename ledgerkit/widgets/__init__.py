@@ -1,0 +1,8 @@
+"""Widgets: live views of the ledgers for notebooks and Voilà.
+
+Importing this package loads Altair and ipywidgets; ``import ledgerkit`` does not.
+"""
+
+from ledgerkit.widgets._explorer import Explorer
+
+__all__ = ["Explorer"]
