@@ -1,10 +1,27 @@
-"""Figures: pure functions from a frame to an Altair chart, in one visual language."""
+"""Figures: pure functions from a frame to an Altair chart, in one visual language.
+
+Themes, presets and colours are in :mod:`ledgerkit.charts.theme`; every chart takes ``language=``,
+``theme=`` and ``preset=``. :func:`ledgerkit.save_figure` writes what they return.
+"""
 
 from __future__ import annotations
 
+from ledgerkit.charts._save import describe, open_figure, save_figure
+from ledgerkit.charts._spec import LedgerChart
 from ledgerkit.charts.bars import ledger_bars
 from ledgerkit.charts.cache import cache_curves
 from ledgerkit.charts.memory import memory_bars
+from ledgerkit.charts.panel import explorer_panel
 from ledgerkit.charts.triangle import ledger_triangle
 
-__all__ = ["cache_curves", "ledger_bars", "ledger_triangle", "memory_bars"]
+__all__ = [
+    "LedgerChart",
+    "cache_curves",
+    "describe",
+    "explorer_panel",
+    "ledger_bars",
+    "ledger_triangle",
+    "memory_bars",
+    "open_figure",
+    "save_figure",
+]

@@ -167,7 +167,7 @@ def triangle_finding(trails: Trails, language: Language) -> str:
     if growth(mover) >= 0.05:
         first, last = mover.stops[0], mover.stops[-1]
         return text.get(
-            "finding.moves",
+            "finding.moves" if len(trails.trails) > 1 else "finding.moves.one",
             language,
             label=mover.label,
             axis=text.get(f"triangle.axis.{trails.axis}", language),

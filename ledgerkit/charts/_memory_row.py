@@ -155,6 +155,7 @@ def _heading(
         language,
         deployment=case.deployment,
         capacity=numbers.byte_size(case.capacity),
+        gib=numbers.gib(case.capacity),
     )
     start = frame.left + text_width(case.label, themes.SUBTITLE, bold=True) + 12
     end = start + text_width(words, themes.SMALL)

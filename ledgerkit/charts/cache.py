@@ -140,7 +140,7 @@ def _curve(label: str, rows: list[dict[str, Any]], language: Language) -> Curve:
         points=tuple((row["context_tokens"], row["cache_bytes"]) for row in rows),
         mechanism=first[f"mechanism_{language}"] or "",
         law=first[f"law_{language}"] or "",
-        capacity=capacity if finite(capacity) and capacity > 0 else None,
+        capacity=capacity if capacity and finite(capacity) and capacity > 0 else None,
         capacity_text=first.get(f"capacity_text_{language}") or "",
         reference=bool(first.get("is_reference", False)),
     )

@@ -35,14 +35,8 @@ COLUMNS: Final = (
     "limit_bytes",
     "max_concurrency",
 )
-OPTIONAL: Final = (
-    "binds_zh",
-    "binds_en",
-    "fits",
-    "hardware",
-    "deployment_text_zh",
-    "deployment_text_en",
-)
+WORDS: Final = ("fits", "deployment_text_zh", "deployment_text_en")
+OPTIONAL: Final = ("binds_zh", "binds_en", *WORDS)
 COMPONENTS: Final = ("attention_weights", "ffn_weights", "cache", "reserve")
 
 
@@ -64,8 +58,8 @@ class Case:
         What binds first, or the cheapest change, in words; may be empty.
     fits : {"yes", "no", "uncertain"}
         Whether it fits.
-    hardware, deployment : str
-        Device and deployment in words; may be empty.
+    deployment : str
+        Machine and precision in words; may be empty.
     """
 
     label: str
@@ -75,7 +69,6 @@ class Case:
     most: int | None
     binds: str
     fits: str
-    hardware: str
     deployment: str
 
     @property
@@ -89,13 +82,17 @@ class Case:
         return self.used - self.limit
 
 
-def read_cases(frame: pl.DataFrame, language: Language) -> tuple[list[Case], int]:
+def read_cases(
+    frame: pl.DataFrame, language: Language, table: pl.DataFrame | None = None
+) -> tuple[list[Case], int]:
     """Read a frame of resident bytes.
 
     Parameters
     ----------
     frame : polars.DataFrame
         One row per label and component.
+    table : polars.DataFrame, optional
+        ``Comparison.table``: whether it fits, and machine and precision in words.
     language : {"zh", "en"}
         Language of the words.
 
@@ -118,7 +115,16 @@ def read_cases(frame: pl.DataFrame, language: Language) -> tuple[list[Case], int
             kept.setdefault(row["label"], []).append(row)
         else:
             dropped += 1
-    return [_case(label, rows, language) for label, rows in kept.items()], dropped
+    words: dict[str, dict[str, Any]] = {}
+    if table is not None:
+        for row in read_rows(table, ("label", "is_operating_point", *WORDS), "the memory bars"):
+            if row["is_operating_point"]:
+                words[row["label"]] = {name: row[name] for name in WORDS}
+    cases = [
+        _case(label, [row | words.get(label, {}) for row in rows], language)
+        for label, rows in kept.items()
+    ]
+    return cases, dropped
 
 
 def _case(label: str, rows: Sequence[Mapping[str, Any]], language: Language) -> Case:
@@ -146,7 +152,6 @@ def _case(label: str, rows: Sequence[Mapping[str, Any]], language: Language) -> 
         most=int(most) if finite(most) else None,
         binds=first.get(f"binds_{language}") or "",
         fits=first.get("fits") or ("no" if used > first["limit_bytes"] else "yes"),
-        hardware=first.get("hardware") or "",
         deployment=first.get(f"deployment_text_{language}") or "",
     )
 
@@ -154,6 +159,7 @@ def _case(label: str, rows: Sequence[Mapping[str, Any]], language: Language) -> 
 def memory_bars(
     frame: pl.DataFrame,
     *,
+    table: pl.DataFrame | None = None,
     language: str | None = None,
     theme: str | Theme | None = None,
     preset: str | None = None,
@@ -165,7 +171,9 @@ def memory_bars(
     frame : polars.DataFrame
         Columns label, component (attention_weights, ffn_weights, cache, reserve, free),
         bytes_device, capacity_bytes, limit_bytes, max_concurrency; optional binds_zh, binds_en,
-        fits, hardware, deployment_text_zh, deployment_text_en.
+        fits, deployment_text_zh, deployment_text_en.
+    table : polars.DataFrame, optional
+        ``Comparison.table``: gives those three for each label.
     language : {"zh", "en"}, optional
         Default: that of :func:`ledgerkit.set_language`.
     theme : {"article", "slide", "dark"}, optional
@@ -201,7 +209,7 @@ def memory_bars(
     language = resolve_language(language)
     look = themes.resolve_theme(theme)
     size = themes.resolve_preset(preset, ("article", "phone"))
-    cases, dropped = read_cases(frame, language)
+    cases, dropped = read_cases(frame, language, table)
     canvas = Canvas(look, size.width)
     title = text.get("memory.title", language)
     subtitle = text.get("memory.subtitle", language)
@@ -213,9 +221,15 @@ def memory_bars(
     else:
         canvas.text(themes.MARGIN, y, text.get("triangle.choose", language), color=look.ink)
         y += 12
-    height = foot(canvas, y + 18, [*_notes(cases, language), *left_out(dropped, language)])
+    notes = [text.get("foot.memory", language)] if cases else []
+    height = foot(canvas, y + 18, [*notes, *left_out(dropped, language)])
     facts = {"title": title, "operating_point": subtitle}
     finding = _finding(cases, language)
+    frames: dict[str, tuple[pl.DataFrame, Sequence[str]]] = {
+        "frame": (frame, (*COLUMNS, *OPTIONAL))
+    }
+    if table is not None:
+        frames["table"] = (table, ("label", "is_operating_point", *WORDS))
     items = text.get("alt.separator", language).join(
         text.get(
             "alt.memory",
@@ -231,7 +245,7 @@ def memory_bars(
         description=text.get("alt.figure", language, items=items, finding=finding, **facts).strip(),
         meta=meta(
             "memory_bars",
-            {"frame": (frame, (*COLUMNS, *OPTIONAL))},
+            frames,
             {"language": language, "theme": look.name, "preset": size.name},
             **facts,
             finding=finding,
@@ -250,24 +264,6 @@ def _key(canvas: Canvas, y: float, language: Language) -> float:
         canvas.text(x + 17, y, word, color=canvas.theme.ink)
         x += width + 20
     return y + 12
-
-
-def _notes(cases: Sequence[Case], language: Language) -> list[str]:
-    if not cases:
-        return []
-    notes = [text.get("foot.memory", language)]
-    devices = {case.hardware: case.capacity for case in cases if case.hardware}
-    pairs = [
-        text.get(
-            "foot.gib",
-            language,
-            device=device,
-            si=f"{capacity / 1e9:.1f} GB",
-            gib=numbers.gib(capacity),
-        )
-        for device, capacity in devices.items()
-    ]
-    return [*notes, text.get("alt.separator", language).join(pairs)] if pairs else notes
 
 
 def _finding(cases: Sequence[Case], language: Language) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from ledgerkit import text
 from ledgerkit.charts import theme as themes
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ledger_triangle"]
 
-Form = Literal["auto", "whole", "zoom", "two_ledgers"]
 FORMS: Final = ("auto", "whole", "zoom", "two_ledgers")
 ZOOM_BELOW: Final = 0.25
 TWO_LEDGERS_BELOW: Final = 0.05
@@ -102,8 +101,7 @@ def ledger_triangle(
     language = resolve_language(language)
     look = themes.resolve_theme(theme)
     size = themes.resolve_preset(preset, ("article", "phone"))
-    if form not in FORMS:
-        raise FigureError("unknown form of the triangle", given=form, allowed=", ".join(FORMS))
+    check_form(form)
     trails = read_trails(table, trail, language)
     series = themes.assign_series([(one.label, one.model) for one in trails.trails], look)
     chosen = choose_form(trails) if form == "auto" else form
@@ -114,13 +112,13 @@ def ledger_triangle(
         subtitles.append(text.get("triangle.aid.phone", language))
     y = header(canvas, title, subtitles) - (14 if size.name == "phone" else 0)
     if not trails.trails:
-        y = _empty(canvas, y, size, language)
+        y = draw_empty(canvas, y, size, language)
     elif chosen == "two_ledgers":
         y = draw_two_ledgers(canvas, y, trails, series, language)
     elif chosen == "zoom":
-        y = _zoomed(canvas, y, size, trails, series, language, focus)
+        y = draw_zoomed(canvas, y, size, trails, series, language, focus)
     else:
-        y = _whole(canvas, y, size, trails, series, language, focus)
+        y = draw_whole(canvas, y, size, trails, series, language, focus)
     height = foot(canvas, y, triangle_foot(trails, chosen, language))
     facts = {"title": title, "operating_point": " ".join(subtitles)}
     options = {
@@ -142,6 +140,33 @@ def ledger_triangle(
             finding=triangle_finding(trails, language),
         ),
     )
+
+
+def check_form(form: str) -> str:
+    """Return a form of the triangle if there is such a one.
+
+    Parameters
+    ----------
+    form : str
+        One of ``FORMS``.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    FigureError
+        For any other.
+
+    Examples
+    --------
+    >>> check_form("zoom")
+    'zoom'
+    """
+    if form not in FORMS:
+        raise FigureError("unknown form of the triangle", given=form, allowed=", ".join(FORMS))
+    return form
 
 
 def choose_form(trails: Trails) -> str:
@@ -166,8 +191,25 @@ def _triangle(left: float, apex: float, side: float) -> View:
     return View(left, apex + side * HEIGHT, side, side * HEIGHT)
 
 
-def _empty(canvas: Canvas, y: float, size: Preset, language: Language) -> float:
-    """The empty triangle with its reading aid, and what to do."""
+def draw_empty(canvas: Canvas, y: float, size: Preset, language: Language) -> float:
+    """Draw the empty triangle with its reading aid, and what to do.
+
+    Parameters
+    ----------
+    canvas : Canvas
+        Where to draw.
+    y : float
+        Where the body starts, px.
+    size : Preset
+        Width of the figure.
+    language : {"zh", "en"}
+        Language.
+
+    Returns
+    -------
+    float
+        Where the foot starts, px.
+    """
     view = _whole_view(size, y)
     draw_ground(canvas, view)
     draw_scales(canvas, view)
@@ -193,7 +235,7 @@ def _whole_view(size: Preset, y: float) -> View:
     return _triangle(left, y + 32, side)
 
 
-def _whole(
+def draw_whole(
     canvas: Canvas,
     y: float,
     size: Preset,
@@ -202,6 +244,30 @@ def _whole(
     language: Language,
     focus: str | None,
 ) -> float:
+    """Draw the whole triangle, with the table of shares beside or below it.
+
+    Parameters
+    ----------
+    canvas : Canvas
+        Where to draw.
+    y : float
+        Where the body starts, px.
+    size : Preset
+        Width of the figure.
+    trails : Trails
+        What to draw.
+    series : mapping
+        Label to colour and shape.
+    language : {"zh", "en"}
+        Language.
+    focus : str or None
+        Label in full colour.
+
+    Returns
+    -------
+    float
+        Where the foot starts, px.
+    """
     view = _whole_view(size, y)
     draw_ground(canvas, view)
     draw_scales(canvas, view)
@@ -220,7 +286,7 @@ def _whole(
     return y + 38
 
 
-def _zoomed(
+def draw_zoomed(
     canvas: Canvas,
     y: float,
     size: Preset,
@@ -229,7 +295,30 @@ def _zoomed(
     language: Language,
     focus: str | None,
 ) -> float:
-    """The whole triangle small, the table beside it, and its lower slice enlarged below."""
+    """Draw the whole triangle small, the table beside it, and its lower slice enlarged below.
+
+    Parameters
+    ----------
+    canvas : Canvas
+        Where to draw.
+    y : float
+        Where the body starts, px.
+    size : Preset
+        Width of the figure.
+    trails : Trails
+        What to draw.
+    series : mapping
+        Label to colour and shape.
+    language : {"zh", "en"}
+        Language.
+    focus : str or None
+        Label in full colour.
+
+    Returns
+    -------
+    float
+        Where the foot starts, px.
+    """
     phone = size.name == "phone"
     low, high, top = slice_window([(stop.shares[0], stop.shares[2]) for stop in trails.stops])
     inset = _triangle(38.0, y + 26, 140.0 if phone else 200.0)

@@ -126,10 +126,13 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
         "en": "bytes of the fullest device (SI), drawn as a share of its capacity; grey is free",
     },
     "memory.device": {
-        "zh": "{deployment}；每卡 {capacity}",
-        "en": "{deployment}; {capacity} per device",
+        "zh": "{deployment}；每卡 {capacity}（{gib}）",
+        "en": "{deployment}; {capacity} ({gib}) per device",
     },
-    "memory.capacity_only": {"zh": "每卡 {capacity}", "en": "{capacity} per device"},
+    "memory.capacity_only": {
+        "zh": "每卡 {capacity}（{gib}）",
+        "en": "{capacity} ({gib}) per device",
+    },
     "memory.usable": {"zh": "可用 {share}", "en": "usable {share}"},
     "memory.capacity": {"zh": "容量", "en": "capacity"},
     "memory.most": {"zh": "最多 {count} 条", "en": "at most {count} seq."},
@@ -138,6 +141,16 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
     "memory.ffn_weights": {"zh": "FFN / MLP：权重", "en": "FFN / MLP: weights"},
     "memory.cache": {"zh": "Attention / KV：cache", "en": "Attention / KV: cache"},
     "memory.reserve": {"zh": "系统调度：预留", "en": "Scheduling: reserve"},
+    # the Explorer's panel
+    "panel.tpot": {"zh": "每 token 时间", "en": "time per token"},
+    "panel.sequence": {"zh": "单条速度", "en": "one sequence"},
+    "panel.replica": {"zh": "整个副本", "en": "whole replica"},
+    "panel.ttft": {"zh": "TTFT（prompt {prompt}）", "en": "TTFT, {prompt} prompt"},
+    "panel.basis": {
+        "zh": "时间为估算值；字节按整个副本合计，显存为最满的一张卡。",
+        "en": "Times are estimates; bytes are summed over the replica, memory is the fullest "
+        "device.",
+    },
     # notes under figures
     "foot.deployment": {"zh": "{label}：{deployment}", "en": "{label}: {deployment}"},
     "foot.deployment.own": {
@@ -164,7 +177,6 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
         "zh": "虚线：引擎可用上限。预留包括激活、通信缓冲与碎片。",
         "en": "Dashed: what the engine may use. Reserve: activations, buffers, fragmentation.",
     },
-    "foot.gib": {"zh": "{device} 的 {si} 即 {gib}", "en": "{device}: {si} = {gib}"},
     "foot.two_ledgers": {
         "zh": "各点的系统调度占比都不到 5%，三角形会贴在底边上，所以只画两本账。",
         "en": "Scheduling stays under 5% everywhere: a triangle would lie flat, so two bars stand "
@@ -192,6 +204,12 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
         "zh": "{axis} 从 {first} 到 {last}，{label} 的 Attention / KV 占比"
         "从 {before} 变为 {after}，变化最大。",
         "en": "From {axis} {first} to {last} the Attention / KV share of {label} moves most, from "
+        "{before} to {after}.",
+    },
+    "finding.moves.one": {
+        "zh": "{axis} 从 {first} 到 {last}，{label} 的 Attention / KV 占比"
+        "从 {before} 变为 {after}。",
+        "en": "From {axis} {first} to {last} the Attention / KV share of {label} goes from "
         "{before} to {after}.",
     },
     "finding.largest": {
