@@ -28,7 +28,7 @@ from ledgerkit.spec.attention import (
     SoftmaxAttention,
     StateAttention,
 )
-from ledgerkit.spec.axes import Account, Basis, Ledger
+from ledgerkit.spec.axes import LEDGERS, Account, Basis, Ledger
 from ledgerkit.spec.cache import index_key_bytes, state_bytes, token_bytes
 from ledgerkit.spec.deployment import Deployment
 from ledgerkit.spec.efficiency import Band
@@ -248,3 +248,20 @@ def stage_bytes(found: Iterable[Holding], context: int, sequences: float) -> lis
     residence = Residence.of(tuple(found))
     one = residence.sequence_bytes(np.array([float(context)]))[:, 0]
     return [float(size) for size in residence.base + sequences * one]
+
+
+def resident_by_ledger(
+    found: Iterable[Holding], contexts: Array, sequences: Array
+) -> dict[Ledger, Array]:
+    """Bytes of each ledger on the fullest device, at points; the reserve books to scheduling."""
+    held = tuple(found)
+    whole = Residence.of(held)
+    fullest = (whole.base[:, None] + sequences * whole.sequence_bytes(contexts)).argmax(axis=0)
+    at = np.arange(len(contexts))
+    sums: dict[Ledger, Array] = {}
+    for ledger in LEDGERS:
+        mine = Residence.of(tuple(h for h in held if h.ledger == ledger))
+        stages = mine.base[:, None] + sequences * mine.sequence_bytes(contexts)
+        sums[ledger] = stages[fullest if len(stages) > 1 else 0 * fullest, at]
+    sums["scheduling"] = sums["scheduling"] + RESERVE_BYTES.mid
+    return sums
