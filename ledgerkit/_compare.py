@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -52,9 +53,9 @@ class Comparison:
                     continue
                 moved = books.workload.model_dump() | {self.trail[0]: value}  # type: ignore[index]
                 try:
-                    point = ledger(books.model, books.hardware, books.deployment, Workload(**moved))
+                    point = books.at(Workload(**moved))
                 except WorkloadError:
-                    # beyond the model's positions: the trail ends there, and a note says so
+                    # beyond what model or engine take: the trail ends there, and a note says so
                     continue
                 yield order, label, point, False
 
@@ -248,35 +249,54 @@ def compare(
     for point in points:
         label, books = _open(point)
         if label in labels:
-            raise LedgerError("two points have the same label", given=label,
+            raise LedgerError("two points have the same label", given=label, allowed="other labels",
                               fix="give each point a label of its own")  # fmt: skip
         labels.append(label)
         ledgers.append(books)
     if not ledgers:
-        raise LedgerError("compare needs at least one point")
+        raise LedgerError("compare needs at least one point", given="none", allowed="1 or more",
+                          fix="pass ledgers or dicts of what lk.ledger takes")  # fmt: skip
     checked: tuple[str, tuple[int, ...]] | None = None
     notes: tuple[str, ...] = ()
     if trail is not None:
-        axis, values = trail[0], tuple(int(v) for v in trail[1])
-        if axis not in TRAIL_AXES:
-            raise LedgerError("unknown trail axis", given=axis, allowed=", ".join(TRAIL_AXES))
-        if not values or min(values) < 1:
-            raise LedgerError("a trail needs values of at least 1", given=values)
-        checked = (axis, values)
+        axis, values = checked = _read_trail(trail)
         notes = tuple(_cut_short(labels, ledgers, axis, values))
     return Comparison(labels, ledgers, checked, notes)
+
+
+def _read_trail(trail: tuple[str, Iterable[int]]) -> tuple[str, tuple[int, ...]]:
+    """Check the axis of a trail and its values."""
+    try:
+        axis, given = trail
+        values = tuple(operator.index(value) for value in given)
+    except (TypeError, ValueError):
+        raise LedgerError(
+            "a trail is an axis and whole numbers along it", given=trail,
+            allowed=", ".join(TRAIL_AXES), fix='pass ("prompt_tokens", [1024, 8192])',
+        ) from None  # fmt: skip
+    if axis not in TRAIL_AXES:
+        raise LedgerError("unknown trail axis", given=axis, allowed=", ".join(TRAIL_AXES),
+                          fix="use trail=('prompt_tokens', values)")  # fmt: skip
+    if not values or min(values) < 1:
+        raise LedgerError("a trail needs values of at least 1", given=values, allowed="1 or more",
+                          fix="leave smaller values out")  # fmt: skip
+    return axis, values
 
 
 def _open(point: Ledger | Mapping[str, Any]) -> tuple[str, Ledger]:
     if isinstance(point, Ledger):
         return point.model.name, point
+    if not isinstance(point, Mapping):
+        raise LedgerError("a point is a Ledger or a dict", given=point,
+                          allowed=", ".join(_POINT_FIELDS), fix="see lk.ledger")  # fmt: skip
     unknown = sorted(set(point) - set(_POINT_FIELDS))
     if unknown:
         raise LedgerError("a point has unknown keys", given=unknown,
-                          allowed=", ".join(_POINT_FIELDS))  # fmt: skip
+                          allowed=", ".join(_POINT_FIELDS), fix="leave them out")  # fmt: skip
     for needed in ("model", "hardware", "workload"):
         if needed not in point:
-            raise LedgerError(f"a point needs {needed!r}", given=sorted(point))
+            raise LedgerError(f"a point needs {needed!r}", given=sorted(point),
+                              allowed=", ".join(_POINT_FIELDS), fix=f"give {needed!r}")  # fmt: skip
     books = ledger(point["model"], point["hardware"], point.get("deployment"), point["workload"])
     return str(point.get("label") or books.model.name), books
 
@@ -287,7 +307,15 @@ def _cut_short(
     for label, books in zip(labels, ledgers, strict=True):
         limit = books.deployment.max_model_len or books.model.max_position_embeddings
         work = books.workload
-        longest = {"prompt_tokens": limit - work.output_tokens,
-                   "output_tokens": limit - work.prompt_tokens}.get(axis)  # fmt: skip
+        seats = books.deployment.max_num_seqs
+        longest, why = {
+            "prompt_tokens": (limit - work.output_tokens, f"{limit} positions are"),
+            "output_tokens": (limit - work.prompt_tokens, f"{limit} positions are"),
+            "concurrency": (
+                seats * books.deployment.dp_attention if seats else None, "max_num_seqs is",
+            ),
+        }[axis]  # fmt: skip
         if longest is not None and max(values) > longest:
-            yield f"{label}: the trail ends at {longest} {axis}, {limit} positions are its limit"
+            yield f"{label}: the trail ends at {longest} {axis}, {why} its limit"
+        if axis == "prompt_tokens" and min(values) <= work.cached_tokens:
+            yield f"{label}: the trail begins above its {work.cached_tokens} cached_tokens"

@@ -276,16 +276,12 @@ class _PhaseBook:
         )  # fmt: skip
         for account, op, resource, column, expression, source in rows:
             amount = float(self.mid.host[column])
-            if not amount:
+            low = high = amount
+            if resource == "time":
+                low = min(amount, float(self.low.host[column]))
+                high = max(amount, float(self.high.host[column]))
+            if not high:
                 continue
-            low, high = (
-                (amount, amount)
-                if resource == "steps"
-                else (
-                    min(amount, float(self.low.host[column])),
-                    max(amount, float(self.high.host[column])),
-                )
-            )
             formula = Formula(
                 expression, {k: v for k, v in values.items() if k in _names(expression)}
             )

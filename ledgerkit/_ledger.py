@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from ledgerkit._amounts import run_totals
-from ledgerkit._entries import Entry, all_entries, resident_entries
+from ledgerkit._entries import Entry, all_entries, entries_frame, resident_entries
 from ledgerkit._explain import Value, evaluate
 from ledgerkit._expressions import finite
 from ledgerkit._refs import resolve
-from ledgerkit.costs.memory import RESERVE_BYTES, stage_bytes
+from ledgerkit.costs.memory import RESERVE_BYTES, resident_by_ledger, stage_bytes
 from ledgerkit.costs.table import CostTable, build
 from ledgerkit.errors import LedgerError, WorkloadError
-from ledgerkit.spec.axes import LEDGERS, PHASES, Phase, Resource
+from ledgerkit.spec.axes import LEDGERS, PHASES, UNITS, Phase, Resource
 from ledgerkit.spec.deployment import Deployment, Workload
 from ledgerkit.spec.hardware import Hardware
 from ledgerkit.spec.model import Model
@@ -79,6 +82,17 @@ class Ledger:
             f"tpot {self.tpot_s * 1e3:.2f} ms, ttft {self.ttft_s * 1e3:.0f} ms; decode time: "
             f"{share}; fits: {self.fits})"
         )
+
+    def at(self, workload: Workload) -> Ledger:
+        """Open the books of the same deployment at another workload.
+
+        Raises
+        ------
+        WorkloadError
+            The workload is beyond the model or the deployment.
+        """
+        check_workload(self.model, self.deployment, workload)
+        return Ledger(self._table, workload)
 
     # time ------------------------------------------------------------------------------------
 
@@ -202,19 +216,7 @@ class Ledger:
         amount_replica (sum over devices; null for time and most steps), low, high, unit, basis,
         expression, source. Never sum across phases.
         """
-        import polars as pl  # heavy
-
-        columns = ("phase", "ledger", "account", "op", "resource", "link", "amount_device",
-                   "amount_replica", "low", "high", "unit", "basis")  # fmt: skip
-        data: dict[str, Any] = {
-            name: [getattr(entry, name) for entry in self._entries] for name in columns
-        }
-        data["expression"] = [entry.formula.expression for entry in self._entries]
-        data["source"] = [entry.source for entry in self._entries]
-        numbers = ("amount_device", "amount_replica", "low", "high")
-        return pl.DataFrame(
-            data, schema={name: pl.Float64 if name in numbers else pl.String for name in data}
-        )
+        return entries_frame(self._entries)
 
     def total(
         self,
@@ -246,9 +248,8 @@ class Ledger:
         ...     workload=lk.Workload(prompt_tokens=8192, output_tokens=1),
         ... )
         >>> round(books.total("decode", "compute") / 1e9, 2)
-        19.31
+        19.3
         """
-        _check_axis("phase", phase, PHASES)
         return math.fsum(self.by_ledger(phase, resource, scope).values())
 
     def by_ledger(
@@ -259,10 +260,22 @@ class Ledger:
     ) -> dict[str, float]:
         """Sums of one resource in one phase, by ledger."""
         _check_axis("phase", phase, PHASES)
+        _check_axis("resource", resource, tuple(UNITS))
+        _check_axis("scope", scope, ("device", "replica"))
+        if scope == "replica" and resource in ("time", "steps"):
+            raise LedgerError(
+                f"{resource} of a replica is not a sum over its devices", given=scope,
+                allowed="device", fix="use scope='device'",
+            )  # fmt: skip
         if phase != "hold" and scope == "device" and resource in _TOTAL_COLUMNS:
             column = _TOTAL_COLUMNS[resource]
             rows = self._totals["mid"][PHASES.index(phase)]
             return {name: float(rows[i, column]) for i, name in enumerate(LEDGERS)}
+        if phase == "hold" and scope == "device" and resource == "resident":
+            context = np.array([float(self.workload.hold_context)])
+            many = np.array([float(self.workload.sequences_per_rank(self.deployment))])
+            sums = resident_by_ledger(self._table.holdings, context, many)
+            return {name: float(size[0]) for name, size in sums.items()}
         amounts: dict[str, list[float]] = {name: [] for name in LEDGERS}
         for entry in self._entries:
             if entry.phase == phase and entry.resource == resource:
@@ -311,6 +324,8 @@ class Ledger:
         LedgerError
             Nothing is booked there.
         """
+        _check_axis("phase", phase, PHASES)
+        _check_axis("resource", resource, tuple(UNITS))
         found = tuple(
             explain_entry(entry)
             for entry in self._entries
@@ -321,9 +336,12 @@ class Ledger:
             and entry.amount_device
         )
         if not found:
-            accounts = sorted({e.account for e in self._entries if e.resource == resource})
-            raise LedgerError(f"nothing is booked to {account or op} in {phase} as {resource}",
-                              given=account or op, allowed=", ".join(accounts))  # fmt: skip
+            booked = [e for e in self._entries if (e.phase, e.resource) == (phase, resource)]
+            raise LedgerError(
+                f"nothing is booked to {account or op} in {phase} as {resource}",
+                given=account or op, allowed=", ".join(sorted({e.account for e in booked})) or None,
+                fix="look at .entries for what is booked where",
+            )  # fmt: skip
         return found
 
     def chart(self, **options: Any) -> alt.TopLevelMixin:
@@ -344,7 +362,8 @@ def explain_entry(entry: Entry) -> Explanation:
 
 def _check_axis(name: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
-        raise LedgerError(f"unknown {name}", given=value, allowed=", ".join(allowed))
+        raise LedgerError(f"unknown {name}", given=value, allowed=", ".join(allowed),
+                          fix=f"use {name}={allowed[0]!r}")  # fmt: skip
 
 
 def ledger(
@@ -383,14 +402,14 @@ def ledger(
     ...     lk.Workload(prompt_tokens=8192, output_tokens=512, concurrency=32),
     ... )
     >>> books.fits
-    'no'
+    'yes'
     """
     model, hardware, deployment, profile, efficiencies = resolve(model, hardware, deployment)
-    if workload is None:
-        raise WorkloadError("a ledger needs a workload",
-                            fix="pass Workload(prompt_tokens=..., output_tokens=...)")  # fmt: skip
-    if isinstance(workload, dict):
+    if isinstance(workload, Mapping):
         workload = Workload(**workload)
+    if not isinstance(workload, Workload):
+        raise WorkloadError("a ledger needs a workload", given=workload, allowed="Workload or dict",
+                            fix="pass Workload(prompt_tokens=..., output_tokens=...)")  # fmt: skip
     check_workload(model, deployment, workload)
     return Ledger(build(model, deployment, hardware, efficiencies, profile), workload)
 
@@ -399,9 +418,10 @@ def check_workload(model: Model, deployment: Deployment, workload: Workload) -> 
     """Refuse workloads that the model or the deployment cannot take."""
     limit = deployment.max_model_len or model.max_position_embeddings
     if workload.hold_context > limit:
+        whose = "max_model_len" if deployment.max_model_len else f"the positions of {model.slug}"
         raise WorkloadError(
-            f"prompt_tokens + output_tokens is beyond the {limit} positions of {model.slug}",
-            given=workload.hold_context, allowed=f"up to {limit}",
+            f"prompt_tokens + output_tokens is beyond {whose}", given=workload.hold_context,
+            allowed=f"up to {limit}", fix="ask for fewer tokens",
         )  # fmt: skip
     seats = deployment.max_num_seqs
     if seats is not None and workload.concurrency > seats * deployment.dp_attention:

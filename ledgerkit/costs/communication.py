@@ -57,14 +57,15 @@ def wire(ranks: int, hardware: Hardware) -> tuple[str, float, float]:
             raise HardwareError(
                 f"{ranks} devices span more than one domain of {domain} {hardware.slug}, and its "
                 "network rate is unknown",
-                given=ranks, fix="give nic_bytes_per_s, or use fewer devices",
+                given=ranks, allowed=f"up to {domain}",
+                fix="give nic_bytes_per_s, or use fewer devices",
             )  # fmt: skip
         return "scale-out", hardware.nic_bytes_per_s, CROSS_NODE_LATENCY
     if hardware.scaleup_bytes_per_s is not None:
         return "scale-up", hardware.scaleup_bytes_per_s, 1.0
     if hardware.pcie_bytes_per_s is not None:
         return "pcie", hardware.pcie_bytes_per_s, 1.0
-    raise HardwareError(f"{hardware.slug} has no link to other devices", given=ranks,
+    raise HardwareError(f"{hardware.slug} has no link to other devices", given=ranks, allowed="1",
                         fix="give scaleup_bytes_per_s or pcie_bytes_per_s")  # fmt: skip
 
 

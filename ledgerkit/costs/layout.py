@@ -63,8 +63,10 @@ def check(model: Model, deployment: Deployment) -> None:
     """
     pp, ep = deployment.pp, deployment.ep
     if pp > model.num_hidden_layers:
-        raise DeploymentError("pp is larger than the number of layers", given=pp,
-                              allowed=f"1 to {model.num_hidden_layers}")  # fmt: skip
+        raise DeploymentError(
+            "pp is larger than the number of layers", given=pp,
+            allowed=f"1 to {model.num_hidden_layers}", fix="each stage needs a layer",
+        )  # fmt: skip
     if (
         deployment.max_model_len is not None
         and deployment.max_model_len > model.max_position_embeddings
@@ -72,6 +74,7 @@ def check(model: Model, deployment: Deployment) -> None:
         raise DeploymentError(
             f"max_model_len is beyond the positions of {model.slug}",
             given=deployment.max_model_len, allowed=f"up to {model.max_position_embeddings}",
+            fix="leave max_model_len out to serve all of them",
         )  # fmt: skip
     for group in model.groups:
         _check_attention(group.attention, deployment)
@@ -79,10 +82,12 @@ def check(model: Model, deployment: Deployment) -> None:
     if not any(isinstance(g.ffn, MoeFfn) for g in model.groups):
         if ep > 1:
             raise DeploymentError(f"{model.slug} has no experts to spread", given=ep,
-                                  allowed="ep=1")  # fmt: skip
+                                  allowed="ep=1", fix="leave ep out")  # fmt: skip
         if deployment.experts:
-            raise DeploymentError(f"{model.slug} has no experts to re-type",
-                                  given=deployment.experts, allowed="experts=None")  # fmt: skip
+            raise DeploymentError(
+                f"{model.slug} has no experts to re-type", given=deployment.experts,
+                allowed="experts=None", fix="weights= re-types all matrices",
+            )  # fmt: skip
 
 
 def _check_attention(attention: Attention, deployment: Deployment) -> None:
@@ -94,7 +99,8 @@ def _check_attention(attention: Attention, deployment: Deployment) -> None:
             if heads % tp and tp % heads:
                 raise DeploymentError(
                     f"tp must divide num_key_value_heads = {heads} or be a multiple of it",
-                    given=tp, fix=f"use tp = {_divisors(heads)}",
+                    given=tp, allowed=f"divisors or multiples of {heads}",
+                    fix=f"use tp = {_divisors(heads)}",
                 )  # fmt: skip
             _layout_exists(deployment.kv_dtype)
         case LatentAttention() | CompressedAttention():
@@ -110,7 +116,8 @@ def _check_ffn(ffn: FeedForward, deployment: Deployment) -> None:
             _divides("intermediate_size", ffn.intermediate_size, tp)
         case MoeFfn():
             shards = deployment.expert_shards
-            _divides("moe_intermediate_size", ffn.moe_intermediate_size, shards, "tp / ep")
+            _divides("moe_intermediate_size", ffn.moe_intermediate_size, shards,
+                     "tp · dp_attention / ep")  # fmt: skip
             _divides("num_experts", ffn.num_experts, deployment.ep, "ep")
             if ffn.shared_intermediate_size:
                 _divides("shared_intermediate_size", ffn.shared_intermediate_size, tp)
@@ -122,14 +129,16 @@ def _layout_exists(kv_dtype: str) -> None:
     if kv_dtype == "fp8_ds_mla":
         raise UnsupportedDtypeError(
             "fp8_ds_mla is a layout of MLA latents; this model has ordinary keys and values",
-            given=kv_dtype, fix="use kv_dtype='fp8'",
+            given=kv_dtype, allowed="every other layout", fix="use kv_dtype='fp8'",
         )  # fmt: skip
 
 
 def _divides(field: str, size: int, by: int, name: str = "tp") -> None:
     if size % by:
-        raise DeploymentError(f"{name} must divide {field} = {size}", given=by,
-                              fix=f"use {name} = {_divisors(size)}")  # fmt: skip
+        raise DeploymentError(
+            f"{name} must divide {field} = {size}", given=by, allowed=f"divisors of {size}",
+            fix=f"use {name} = {_divisors(size)}",
+        )  # fmt: skip
 
 
 def _divisors(size: int) -> str:

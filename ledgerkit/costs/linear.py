@@ -30,6 +30,7 @@ _RETYPED: frozenset[Account] = frozenset(
     {"projections", "dense", "routed_experts", "shared_experts"}
 )
 _EXPERT_ACCOUNTS: frozenset[Account] = frozenset({"routed_experts", "shared_experts"})
+_MULTIPLIED = ("linear", "expand", "head")
 _MATRIX = 2
 SOURCE = "2 FLOP per element and token; stored bytes read once per step"
 
@@ -67,6 +68,20 @@ def compute_dtype(name: str, hardware: Hardware) -> str:
     if name == "mxfp4":
         wanted = "fp8" if "fp4" in hardware.peaks else "bf16"
     return hardware.compute_dtype(wanted)
+
+
+def expanded_formats(
+    model: Model, deployment: Deployment, hardware: Hardware
+) -> dict[str, tuple[str, str]]:
+    """Storage formats whose own dtype the device lacks: (that dtype, the one it multiplies in)."""
+    found = {}
+    for weight, _ in model.booked_weights():
+        if weight.use in _MULTIPLIED:
+            name = served_dtype(weight, deployment)
+            wanted = storage(name).compute
+            if wanted not in hardware.peaks:
+                found[name] = (wanted, compute_dtype(name, hardware))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +192,7 @@ def _shares(
     fraction, tp_copies = split_and_copies(weight, group, deployment)
     dp_copies = 1.0 if weight.split == "experts" else float(deployment.dp_attention)
     size = served_bytes(weight, deployment)
-    elements = weight.elements if weight.use in ("linear", "expand", "head") else 0
+    elements = weight.elements if weight.use in _MULTIPLIED else 0
     if weight.routed:
         ffn = group.ffn if group is not None else None
         if not isinstance(ffn, MoeFfn):

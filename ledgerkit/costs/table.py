@@ -17,7 +17,7 @@ from ledgerkit.costs.attention_latent import latent_operations
 from ledgerkit.costs.attention_softmax import softmax_operations
 from ledgerkit.costs.attention_state import state_operations
 from ledgerkit.costs.communication import links as communication_links
-from ledgerkit.costs.linear import global_operations, layer_operations
+from ledgerkit.costs.linear import expanded_formats, global_operations, layer_operations
 from ledgerkit.costs.memory import Holding, holdings
 from ledgerkit.costs.operations import Link, Operation, Work, merge
 from ledgerkit.costs.stages import Stage, busiest_stage
@@ -160,7 +160,7 @@ def build(
         ops={edge: _op_rows(operations, prices, edge) for edge in EDGES},
         link_rows={edge: _link_rows(links, efficiencies, edge) for edge in EDGES},
         scalars={edge: _scalars(kernels, efficiencies, profile, edge) for edge in EDGES},
-        notes=_notes(operations, deployment, hardware),
+        notes=_notes(operations, model, deployment, hardware),
     )
 
 
@@ -258,9 +258,12 @@ def _scalars(kernels: int, efficiencies: Efficiencies, profile: EngineProfile, e
 
 
 def _notes(
-    operations: list[Operation], deployment: Deployment, hardware: Hardware
+    operations: list[Operation], model: Model, deployment: Deployment, hardware: Hardware
 ) -> tuple[str, ...]:
-    notes = []
+    notes = [
+        f"{hardware.slug} has no {wanted} units: {name} weights are multiplied in {found}"
+        for name, (wanted, found) in expanded_formats(model, deployment, hardware).items()
+    ]
     wanted = {dtype for op in operations for _, dtype in (op.prefill_class, op.decode_class)}
     for dtype in sorted(wanted):
         found = hardware.compute_dtype(dtype)

@@ -48,7 +48,7 @@ def vector_bytes(elements: int, kv_dtype: str) -> float:
         if elements % 32:
             raise UnsupportedDtypeError(
                 f"a {kv_dtype} cache needs head sizes that are multiples of 32", given=elements,
-                fix="use kv_dtype='fp16'",
+                allowed="32, 64, 96, ...", fix="use kv_dtype='fp16'",
             )  # fmt: skip
         return elements / 32 * _GGML[kv_dtype]
     if kv_dtype == "fp8_ds_mla":

@@ -59,7 +59,7 @@ class Deployment(Frozen):
         try:
             super().__init__(**fields)
         except ValidationError as error:
-            raise_from_validation(error, DeploymentError, "Deployment")
+            raise_from_validation(error, DeploymentError, "Deployment", Deployment.model_fields)
 
     @field_validator("weights", "experts")
     @classmethod
@@ -72,23 +72,26 @@ class Deployment(Frozen):
     @classmethod
     def _known_layout(cls, value: str) -> str:
         if value not in KV_DTYPES:
-            msg = f"unknown cache layout; allowed: {', '.join(KV_DTYPES)}"
-            raise ValueError(msg)
+            raise DeploymentError("unknown cache layout", given=value, allowed=", ".join(KV_DTYPES),
+                                  fix="kv_dtype='bf16' suits every model")  # fmt: skip
         return value
 
     @field_validator("activations")
     @classmethod
     def _known_activations(cls, value: str) -> str:
         if value not in ("bf16", "fp16"):
-            msg = "activations are bf16 or fp16"
-            raise ValueError(msg)
+            raise DeploymentError("unknown dtype of activations", given=value,
+                                  allowed="bf16, fp16", fix="use activations='bf16'")  # fmt: skip
         return value
 
     @model_validator(mode="after")
     def _ep_divides(self) -> Deployment:
-        if (self.tp * self.dp_attention) % self.ep:
-            msg = f"ep must divide tp · dp_attention = {self.tp * self.dp_attention}, not {self.ep}"
-            raise ValueError(msg)
+        ranks = self.tp * self.dp_attention
+        if ranks % self.ep:
+            raise DeploymentError(
+                f"ep must divide tp · dp_attention = {ranks}", given=self.ep,
+                allowed=f"divisors of {ranks}", fix=f"use ep={ranks} or ep=1",
+            )  # fmt: skip
         return self
 
     @property
@@ -124,16 +127,16 @@ class Workload(Frozen):
         try:
             super().__init__(**fields)
         except ValidationError as error:
-            raise_from_validation(error, WorkloadError, "Workload")
+            raise_from_validation(error, WorkloadError, "Workload", Workload.model_fields)
 
     @model_validator(mode="after")
     def _something_to_prefill(self) -> Workload:
         if self.cached_tokens >= self.prompt_tokens:
-            msg = (
-                f"cached_tokens must be below prompt_tokens ({self.prompt_tokens}): at least one "
-                "token is computed"
-            )
-            raise ValueError(msg)
+            raise WorkloadError(
+                "cached_tokens must be below prompt_tokens: at least one token is computed",
+                given=self.cached_tokens, allowed=f"0 to {self.prompt_tokens - 1}",
+                fix="prompt_tokens includes the cached ones",
+            )  # fmt: skip
         return self
 
     @property

@@ -12,6 +12,8 @@ from ledgerkit.spec._base import Frozen, Size, raise_from_validation
 __all__ = ["Hardware"]
 
 Positive = Annotated[float, Field(gt=0)]
+Rate = Annotated[float, Field(ge=1, le=1e24)]
+"""Per second; nothing that computes is slower than one or faster than 10²⁴."""
 ComputeDtype = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp6", "fp4", "int4"]
 
 
@@ -29,15 +31,15 @@ class Hardware(Frozen):
     memory_bytes: Size
     memory_is_lower_bound: bool = False
     """True: the vendor states whole GB only, counted as 10⁹ bytes."""
-    memory_bytes_per_s: Positive
-    peak_flop_per_s: tuple[tuple[ComputeDtype, Positive], ...]
+    memory_bytes_per_s: Rate
+    peak_flop_per_s: Annotated[tuple[tuple[ComputeDtype, Rate], ...], Field(min_length=1)]
     """Dense matrix peaks by dtype; a dtype that is not listed does not exist on the device."""
-    scaleup_bytes_per_s: Positive | None = None
+    scaleup_bytes_per_s: Rate | None = None
     """NVLink and its kin; None = no such link (PCIe is used)."""
     scaleup_domain_size: Size | None = None
-    pcie_bytes_per_s: Positive | None = None
-    nic_bytes_per_s: Positive | None = None
-    host_memory_bytes_per_s: Positive | None = None
+    pcie_bytes_per_s: Rate | None = None
+    nic_bytes_per_s: Rate | None = None
+    host_memory_bytes_per_s: Rate | None = None
     tdp_w: Positive | None = None
     usd_per_hour: Positive | None = None
     price_date: str | None = None
@@ -55,7 +57,7 @@ class Hardware(Frozen):
         try:
             super().__init__(**fields)
         except ValidationError as error:
-            raise_from_validation(error, HardwareError, "Hardware")
+            raise_from_validation(error, HardwareError, "Hardware", Hardware.model_fields)
 
     def __repr__(self) -> str:
         return f"Hardware({self.slug!r})"
@@ -88,5 +90,7 @@ class Hardware(Frozen):
         for dtype in (wanted, "bf16", "fp16", "fp32"):
             if dtype in peaks:
                 return dtype
-        raise UnsupportedDtypeError(f"{self.slug} has no matrix peak for {wanted} or a fallback",
-                                    given=wanted, allowed=", ".join(peaks))  # fmt: skip
+        raise UnsupportedDtypeError(
+            f"{self.slug} has no matrix peak for {wanted} or a fallback", given=wanted,
+            allowed=", ".join(peaks), fix="serve weights in one of these, or use another device",
+        )  # fmt: skip

@@ -123,6 +123,7 @@ def storage(name: str) -> Storage:
     raise UnsupportedDtypeError(
         "unknown storage format", given=name,
         allowed=", ".join(_NAMED) + ", int4_g128, int4_g32, q4_k and the other ggml types",
+        fix="use one of these names",
     )  # fmt: skip
 
 
