@@ -7,13 +7,13 @@ import sys
 from typing import TYPE_CHECKING
 
 from ledgerkit import __version__, text
-from ledgerkit._commands import doctor, figures, warmup
+from ledgerkit._commands import accuracy, doctor, figures, warmup
 from ledgerkit.errors import LedgerError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_COMMANDS = {"figures": figures, "doctor": doctor, "warmup": warmup}
+_COMMANDS = {"figures": figures, "accuracy": accuracy, "doctor": doctor, "warmup": warmup}
 
 
 def parser() -> argparse.ArgumentParser:

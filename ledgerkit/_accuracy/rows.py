@@ -21,6 +21,14 @@ COLUMNS = (
 )  # fmt: skip
 """Columns that a file of rows must have; further ones are ignored."""
 
+OWN_COLUMNS = (
+    "model", "device", "engine", "version", "precision", "block_scales", "prompt_tokens",
+    "output_tokens", "lengths", "clients", "tp", "dp_attention", "ep", "prefill_workers",
+    "prefill_tp", "prefill_dp_attention", "prefill_ep", "decode_workers", "tpot_s", "ttft_s",
+    "measured", "source",
+)  # fmt: skip
+"""Columns of our own files: sizes as they were, seconds, one source for each row."""
+
 _SQUARES = (16, 64)
 
 
@@ -67,6 +75,8 @@ class Row:
     prefill_layout: Layout | None = None
     prefill_workers: int | None = None
     decode_workers: int | None = None
+    curated: bool = False
+    """From a file of ours, whose rows are all to be judged."""
     names: set[str] = field(default_factory=set)
     """Model names under which the same measurement is listed."""
     duplicates: int = 0
@@ -74,10 +84,8 @@ class Row:
     """The rule that keeps it from being judged; empty = judged."""
     ttft_judged: bool = True
 
-    @property
-    def fixed_lengths(self) -> bool:
-        """Whether the client sent equal lengths; other clients drew 0.8 to 1.0 of the nominal."""
-        return self.origin.startswith("aic-gap/")
+    fixed_lengths: bool = False
+    """Whether the client sent equal lengths; other clients drew 0.8 to 1.0 of the nominal."""
 
     @property
     def client(self) -> Literal["burst", "fixed"]:
@@ -143,6 +151,29 @@ def _row(line: int, cells: dict[str, str]) -> Row:
         ttft_s=float(cells["silicon_ttft_ms"]) / 1e3, tpot_s=float(cells["silicon_tpot_ms"]) / 1e3,
         prefill_layout=prefill, prefill_workers=_whole(cells["prefill_num_workers"]),
         decode_workers=_whole(cells["decode_num_workers"]), names={cells["model_path"]},
+        fixed_lengths=cells["origin"].startswith("aic-gap/"),
+    )  # fmt: skip
+
+
+def _own_row(line: int, cells: dict[str, str]) -> Row:
+    sizes = {name: _whole(cells[name]) for name in OWN_COLUMNS if name.endswith(("tp", "ep"))}
+    layout = Layout(sizes["tp"] or 1, _whole(cells["dp_attention"]) or 1, sizes["ep"] or 1)
+    workers = _whole(cells["decode_workers"])
+    prefill = None
+    if workers:
+        ranks = _whole(cells["prefill_dp_attention"]) or 1
+        prefill = Layout(sizes["prefill_tp"] or 1, ranks, sizes["prefill_ep"] or 1)
+    return Row(
+        line=line, model_path=cells["model"], system=cells["device"], engine=cells["engine"],
+        version=cells["version"], precision=cells["precision"],
+        block_scales=cells["block_scales"] == "1", disaggregated=workers is not None,
+        prompt_tokens=int(cells["prompt_tokens"]), output_tokens=int(cells["output_tokens"]),
+        concurrency=int(cells["clients"]), layout=layout,
+        layout_key=(layout.tp, layout.dp_attention, layout.ep, workers), repaired=False,
+        measured=cells["measured"], origin=cells["source"], ttft_s=float(cells["ttft_s"]),
+        tpot_s=float(cells["tpot_s"]), prefill_layout=prefill,
+        prefill_workers=_whole(cells["prefill_workers"]), decode_workers=workers,
+        names={cells["model"]}, fixed_lengths=cells["lengths"] == "equal", curated=True,
     )  # fmt: skip
 
 
@@ -158,14 +189,16 @@ def read_rows(path: Path) -> list[Row]:
         raise LoadTestError("no such file of measured rows", given=str(path))
     with path.open(encoding="utf-8", newline="") as file:
         reader = csv.DictReader(file)
-        missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
+        names = reader.fieldnames or ()
+        needed, make = (OWN_COLUMNS, _own_row) if "clients" in names else (COLUMNS, _row)
+        missing = [name for name in needed if name not in names]
         if missing:
             raise LoadTestError("columns are missing", given=", ".join(missing),
-                                allowed=", ".join(COLUMNS))  # fmt: skip
+                                allowed=", ".join(needed))  # fmt: skip
         found = []
         for line, cells in enumerate(reader, 2):
             try:
-                found.append(_row(line, cells))
+                found.append(make(line, cells))
             except ValueError as error:
                 raise LoadTestError(f"line {line} is not a measured row: {error}",
                                     given=str(path)) from error  # fmt: skip

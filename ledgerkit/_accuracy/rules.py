@@ -58,6 +58,8 @@ def exclude(kept: list[Row], everything: list[Row], *, few_rows: int = FEW_ROWS)
     """Write into each row the rule that keeps it from being judged."""
     sources = Counter(row.origin for row in everything)
     for row in kept:
+        if row.curated:
+            continue
         row.ttft_judged = row.measured != _COMPILING
         row.judged = _rule(row, sources[row.origin] < few_rows)
 
