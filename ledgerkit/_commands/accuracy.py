@@ -72,7 +72,7 @@ def _draw(found: Study, directory: Path, page: Path, language: str) -> list[str]
     import os
 
     from ledgerkit._accuracy.frames import group_frame, row_frame
-    from ledgerkit.charts.accuracy import accuracy_groups, accuracy_scatter
+    from ledgerkit.charts import accuracy_groups, accuracy_scatter, save_figure
 
     directory.mkdir(parents=True, exist_ok=True)
     charts = (
@@ -82,6 +82,6 @@ def _draw(found: Study, directory: Path, page: Path, language: str) -> list[str]
     names = []
     for name, chart in zip(CHARTS, charts, strict=True):
         target = directory / f"{name}.{language}.svg"
-        chart.save(target)
+        save_figure(chart, target)
         names.append(Path(os.path.relpath(target, page.parent)).as_posix())
     return names

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ledgerkit.charts._save import describe, open_figure, save_figure
 from ledgerkit.charts._spec import LedgerChart
+from ledgerkit.charts.accuracy import accuracy_groups, accuracy_scatter
 from ledgerkit.charts.bars import ledger_bars
 from ledgerkit.charts.cache import cache_curves
 from ledgerkit.charts.memory import memory_bars
@@ -16,6 +17,8 @@ from ledgerkit.charts.triangle import ledger_triangle
 
 __all__ = [
     "LedgerChart",
+    "accuracy_groups",
+    "accuracy_scatter",
     "cache_curves",
     "describe",
     "explorer_panel",
