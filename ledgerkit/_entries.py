@@ -127,15 +127,21 @@ class _PhaseBook:
                 account = (
                     operation.compute_account if resource == "compute" else operation.byte_account
                 )
-                # routing is assumed, so the experts that are read are estimated; their FLOP are not
-                routed = operation.compute_account == "routed_experts" and resource == "compute"
                 yield Entry(
                     self.name, operation.ledger, account, operation.name, resource, None,  # type: ignore[arg-type]
-                    amount, unique, amount, amount, "exact" if routed else operation.basis,
+                    amount, unique, amount, amount, self._basis(operation, resource),
                     formulas.amount(resource), operation.source,
                 )  # fmt: skip
                 yield from self._copies(i, operation, resource, column, devices)
             yield from self._seconds(i, operation, formulas)
+
+    def _basis(self, operation: Operation, resource: str) -> Basis:
+        """Routing is assumed where experts of several tokens meet, or ranks share them."""
+        if operation.compute_account != "routed_experts" or self.table.deployment.ep > 1:
+            return operation.basis
+        point = self.point
+        tokens = point.group_tokens if self.phase == DECODE else point.new_tokens
+        return "exact" if resource == "compute" or tokens == 1 else operation.basis
 
     def _copies(
         self, i: int, operation: Operation, resource: str, column: int, devices: float

@@ -190,13 +190,15 @@ class Ledger:
         fixed = stage_bytes(holdings, context, 0.0)
         one = stage_bytes(holdings, context, 1.0)
         room = self.capacity_bytes - RESERVE_BYTES.mid
+        if max(fixed) > room:
+            return 0
         seats = min(
             (room - base) / (with_one - base) if with_one > base else math.inf
             for base, with_one in zip(fixed, one, strict=True)
         )
         if seats == math.inf:
-            return self._table.profile.max_num_seqs * self.deployment.dp_attention
-        return max(0, math.floor(seats)) * self.deployment.dp_attention
+            seats = self.deployment.max_num_seqs or self._table.profile.max_num_seqs
+        return math.floor(seats) * self.deployment.dp_attention
 
     # books -----------------------------------------------------------------------------------
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from ledgerkit.costs.attention_softmax import cache_class
 from ledgerkit.costs.indexer import indexer_operation
 from ledgerkit.costs.operations import Operation, Share, Work
 from ledgerkit.spec.attention import CompressedAttention
@@ -52,7 +51,7 @@ def compressed_operations(
                 name=name, ledger="attention_kv", compute_account="core", byte_account="cache",
                 count=count, prefill=share, decode=share,
                 prefill_class=("attention_prefill", "bf16"),
-                decode_class=("latent_decode", cache_class(deployment.kv_dtype)), source=SOURCE,
+                decode_class=("latent_decode", deployment.kv_dtype), source=SOURCE,
                 basis="estimated",
             )
         )  # fmt: skip

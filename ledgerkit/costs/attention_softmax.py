@@ -50,13 +50,12 @@ def softmax_operations(
         write_per_token=work.write_per_token / copies,
     )
     share = Share(work, once, once)
-    kv_class = cache_class(deployment.kv_dtype)
     operations = [
         Operation(
             name=core_name(attention), ledger="attention_kv", compute_account="core",
             byte_account="cache", count=count, prefill=share, decode=share,
             prefill_class=("attention_prefill", "bf16"),
-            decode_class=("attention_decode", kv_class), source=SOURCE,
+            decode_class=("attention_decode", deployment.kv_dtype), source=SOURCE,
         )
     ]  # fmt: skip
     if indexer is not None:
@@ -69,8 +68,3 @@ def core_name(attention: SoftmaxAttention) -> str:
     if attention.window is not None:
         return "window_attention"
     return "chunked_attention" if attention.chunk is not None else "full_attention"
-
-
-def cache_class(kv_dtype: str) -> str:
-    """Dtype class under which decode attention looks its efficiency up."""
-    return "fp8" if kv_dtype.startswith("fp8") else "bf16"

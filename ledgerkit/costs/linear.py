@@ -74,7 +74,7 @@ def expanded_formats(
     model: Model, deployment: Deployment, hardware: Hardware
 ) -> dict[str, tuple[str, str]]:
     """Storage formats whose own dtype the device lacks: (that dtype, the one it multiplies in)."""
-    found = {}
+    found: dict[str, tuple[str, str]] = {}
     for weight, _ in model.booked_weights():
         if weight.use in _MULTIPLIED:
             name = served_dtype(weight, deployment)

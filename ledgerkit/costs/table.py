@@ -42,6 +42,7 @@ Level = Literal["device", "ranks", "tp_once", "once"]
 once over the tensor-parallel ranks; and over the attention data-parallel ranks, too."""
 Array = npt.NDArray[np.float64]
 
+_IN_16_BITS = ("attention_decode", "latent_decode", "elementwise")
 _LEDGER_INDEX = {"attention_kv": 0, "ffn_mlp": 1}
 
 
@@ -201,8 +202,7 @@ def _price(op_class: tuple[str, str], hardware: Hardware, efficiencies: Efficien
     kind, dtype = op_class
     row = efficiencies.op(kind, dtype)  # type: ignore[arg-type]
     # decode attention is looked up by the dtype of the cache, and multiplies in 16 bits
-    in_16_bits = kind in ("attention_decode", "latent_decode", "elementwise")
-    peak_dtype = hardware.compute_dtype("bf16" if in_16_bits else dtype)
+    peak_dtype = hardware.compute_dtype("bf16" if kind in _IN_16_BITS else dtype)
     return Price(
         peak_flop_per_s=hardware.peaks[peak_dtype],
         eta_compute=row.eta_compute,
@@ -264,7 +264,12 @@ def _notes(
         f"{hardware.slug} has no {wanted} units: {name} weights are multiplied in {found}"
         for name, (wanted, found) in expanded_formats(model, deployment, hardware).items()
     ]
-    wanted = {dtype for op in operations for _, dtype in (op.prefill_class, op.decode_class)}
+    wanted = {
+        dtype
+        for op in operations
+        for kind, dtype in (op.prefill_class, op.decode_class)
+        if kind not in _IN_16_BITS
+    }
     for dtype in sorted(wanted):
         found = hardware.compute_dtype(dtype)
         if found != dtype:

@@ -23,6 +23,11 @@ class WorkPoint:
     micro_batches: float
     """Micro-batches that a decode step sends through the pipeline."""
 
+    @property
+    def new_tokens(self) -> int:
+        """Prompt tokens that prefill computes."""
+        return self.prompt_tokens - self.cached_tokens
+
     @classmethod
     def of(cls, deployment: Deployment, workload: Workload) -> WorkPoint:
         """Busiest device: ranks and micro-batches round up.

@@ -582,3 +582,49 @@ def test_biases_and_sinks_of_gpt_oss_are_read_where_they_belong():
         36 * 4 * expert, rel=1e-12
     )
     assert amount(books, "hold", "resident", op="weights") == 65_248_815_744
+
+
+# bases and prices ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("layout", "concurrency", "phase", "resource", "basis"),
+    [
+        ({}, 1, "decode", "read", "exact"),
+        ({}, 2, "decode", "read", "estimated"),
+        ({}, 2, "decode", "compute", "exact"),
+        ({}, 2, "prefill", "read", "estimated"),
+        ({"tp": 8}, 1, "decode", "read", "exact"),
+        # which rank holds the experts of a token is assumed, too
+        ({"tp": 8, "ep": 8}, 1, "decode", "read", "estimated"),
+        ({"tp": 8, "ep": 8}, 1, "decode", "compute", "estimated"),
+    ],
+)
+def test_experts_are_exact_where_no_routing_is_assumed(
+    deepseek, layout, concurrency, phase, resource, basis
+):
+    books = world.books_of(deepseek, Deployment(**layout), concurrency=concurrency)
+    found = {
+        entry.basis
+        for entry in books._entries
+        if (entry.phase, entry.resource, entry.account) == (phase, resource, "routed_experts")
+    }
+    assert found == {basis}
+
+
+@pytest.mark.parametrize("kv_dtype", ["bf16", "fp8", "int8", "q8_0", "nvfp4", "fp8_per_token_head"])
+def test_decode_attention_is_priced_by_the_layout_of_the_cache(llama, kv_dtype):
+    """Each layout has an efficiency of its own, and reading caches takes as long as it says."""
+    rows = tuple(
+        row.model_copy(update={"dtype": kv_dtype, "eta_memory": world.flat(0.25)})
+        for row in world.IDEAL.ops
+        if (row.op_class, row.dtype) == ("attention_decode", "bf16")
+    )
+    fractions = world.IDEAL.model_copy(update={"ops": (*rows, *world.IDEAL.ops)})
+    books = world.books_of(llama, Deployment(kv_dtype=kv_dtype), fractions=fractions,
+                           prompt_tokens=50_000)  # fmt: skip
+    moved = math.fsum(
+        amount(books, "decode", resource, account="cache") for resource in ("read", "write")
+    )
+    assert amount(books, "decode", "time", account="cache") == pytest.approx(moved / 5e12 / 0.25)
+    assert not books.notes
