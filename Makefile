@@ -50,9 +50,9 @@ $(VENV)/.base: pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
-	$(INSTALL) -e '.[hub,test]'
+	$(INSTALL) -e '.[dask,hub,loadtest,test]'
 	@touch $@ $(VENV)/.base
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
-	$(INSTALL) -e '.[dev,hub,test]'
+	$(INSTALL) -e '.[dask,dev,hub,loadtest,test]'
 	@touch $@ $(VENV)/.base $(VENV)/.test
