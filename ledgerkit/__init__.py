@@ -9,13 +9,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ledgerkit import charts, errors, widgets
+    from ledgerkit import charts, errors, loadtest, widgets
     from ledgerkit._cache_table import cache_table
+    from ledgerkit._calibration import Calibration, calibrate
     from ledgerkit._compare import Comparison, compare
     from ledgerkit._ledger import Ledger, ledger
+    from ledgerkit._steady_state import SteadyState, steady_state
+    from ledgerkit._sweep import Sweep, geomspace, sweep, zip_axes
     from ledgerkit.catalog.engines import engines
     from ledgerkit.catalog.hardware import hardware, load_hardware
     from ledgerkit.catalog.models import load_model, models
+    from ledgerkit.charts import save_figure
     from ledgerkit.spec.deployment import Deployment, Workload
     from ledgerkit.spec.hardware import Hardware
     from ledgerkit.spec.model import Model
@@ -24,47 +28,66 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Calibration",
     "Comparison",
     "Deployment",
     "Hardware",
     "Ledger",
     "Model",
+    "SteadyState",
+    "Sweep",
     "Workload",
     "__version__",
     "cache_table",
+    "calibrate",
     "charts",
     "compare",
     "engines",
     "errors",
+    "geomspace",
     "hardware",
     "ledger",
     "load_hardware",
     "load_model",
+    "loadtest",
     "models",
+    "save_figure",
     "set_language",
+    "steady_state",
+    "sweep",
     "widgets",
+    "zip_axes",
 ]
 
 _HOMES = {
+    "Calibration": "ledgerkit._calibration",
     "Comparison": "ledgerkit._compare",
     "Deployment": "ledgerkit.spec.deployment",
     "Hardware": "ledgerkit.spec.hardware",
     "Ledger": "ledgerkit._ledger",
     "Model": "ledgerkit.spec.model",
+    "SteadyState": "ledgerkit._steady_state",
+    "Sweep": "ledgerkit._sweep",
     "Workload": "ledgerkit.spec.deployment",
     "cache_table": "ledgerkit._cache_table",
+    "calibrate": "ledgerkit._calibration",
     "compare": "ledgerkit._compare",
     "engines": "ledgerkit.catalog.engines",
+    "geomspace": "ledgerkit._sweep",
     "hardware": "ledgerkit.catalog.hardware",
     "ledger": "ledgerkit._ledger",
     "load_hardware": "ledgerkit.catalog.hardware",
     "load_model": "ledgerkit.catalog.models",
     "models": "ledgerkit.catalog.models",
+    "save_figure": "ledgerkit.charts",
     "set_language": "ledgerkit.text",
+    "steady_state": "ledgerkit._steady_state",
+    "sweep": "ledgerkit._sweep",
+    "zip_axes": "ledgerkit._sweep",
 }
 """The module that defines each lazy name."""
 
-_SUBPACKAGES = frozenset({"charts", "errors", "widgets"})
+_SUBPACKAGES = frozenset({"charts", "errors", "loadtest", "widgets"})
 """Public names that are modules themselves."""
 
 
