@@ -6,11 +6,13 @@ Themes, presets and colours are in :mod:`ledgerkit.charts.theme`; every chart ta
 
 from __future__ import annotations
 
+from ledgerkit.charts._loadtest_lines import loadtest_curves, loadtest_ratio
 from ledgerkit.charts._save import describe, open_figure, save_figure
 from ledgerkit.charts._spec import LedgerChart
 from ledgerkit.charts.accuracy import accuracy_groups, accuracy_scatter
 from ledgerkit.charts.bars import ledger_bars
 from ledgerkit.charts.cache import cache_curves
+from ledgerkit.charts.loadtest import loadtest_verdict
 from ledgerkit.charts.memory import memory_bars
 from ledgerkit.charts.panel import explorer_panel
 from ledgerkit.charts.triangle import ledger_triangle
@@ -24,6 +26,9 @@ __all__ = [
     "explorer_panel",
     "ledger_bars",
     "ledger_triangle",
+    "loadtest_curves",
+    "loadtest_ratio",
+    "loadtest_verdict",
     "memory_bars",
     "open_figure",
     "save_figure",

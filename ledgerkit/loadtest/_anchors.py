@@ -93,12 +93,16 @@ class Anchors:
     hardware: Hardware
     deployment: Deployment
 
-    def step_times(self, cells: pl.DataFrame) -> list[float | None]:
+    def step_times(self, cells: pl.DataFrame) -> list[Interval | None]:
         """Predicted seconds of a decode step of cells (``context_tokens``, ``concurrency``)."""
-        found: list[float | None] = []
+        found: list[Interval | None] = []
         for context, many in cells.select("context_tokens", "concurrency").iter_rows():
             books = predicted_ledger(self.model, self.hardware, self.deployment, context, many)
-            found.append(None if books is None else books.tpot_s)
+            found.append(
+                None
+                if books is None
+                else Interval(books.tpot_s, books.tpot_s_low, books.tpot_s_high)
+            )
         return found
 
 

@@ -90,7 +90,8 @@ class Diagnosis:
 
         Columns: ``cell, prompt_tokens, context_tokens, concurrency_requested, concurrency, runs,
         measured_s, measured_low_s, measured_high_s, fitted_s, residual, predicted_s,
-        measured_over_predicted``; seconds per decode step, intervals 95 % of the mean of runs.
+        predicted_low_s, predicted_high_s, measured_over_predicted``; seconds per decode step,
+        intervals 95 % of the mean of runs.
         """
         grouped = self.cells.group_by("cell", maintain_order=True).agg(
             pl.col(
@@ -109,14 +110,21 @@ class Diagnosis:
             fitted = self.fit.predict(
                 grouped["context_tokens"].to_numpy(), grouped["concurrency"].to_numpy()
             ).tolist()
-        predicted: list[float | None] = [None] * grouped.height
+        predicted: list[Interval | None] = [None] * grouped.height
         if self.anchors is not None:
             predicted = self.anchors.step_times(grouped)
         return (
             grouped.with_columns(
                 pl.Series("half_s", half, pl.Float64),
                 pl.Series("fitted_s", fitted, pl.Float64),
-                pl.Series("predicted_s", predicted, pl.Float64),
+                *(
+                    pl.Series(name, [p and getattr(p, end) for p in predicted], pl.Float64)
+                    for name, end in (
+                        ("predicted_s", "value"),
+                        ("predicted_low_s", "low"),
+                        ("predicted_high_s", "high"),
+                    )
+                ),
             )
             .with_columns(
                 (pl.col("measured_s") - pl.col("half_s")).clip(0.0).alias("measured_low_s"),
@@ -127,7 +135,7 @@ class Diagnosis:
             .select(
                 "cell", "prompt_tokens", "context_tokens", "concurrency_requested", "concurrency",
                 "runs", "measured_s", "measured_low_s", "measured_high_s", "fitted_s", "residual",
-                "predicted_s", "measured_over_predicted",
+                "predicted_s", "predicted_low_s", "predicted_high_s", "measured_over_predicted",
             )
             .sort("concurrency_requested", "prompt_tokens")
         )  # fmt: skip

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ledgerkit.text import check_language, get
 from ledgerkit.text.numbers import context as context_text
 from ledgerkit.text.numbers import duration, percent
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "cell_text",
+    "change_text",
     "describe",
     "describe_plan",
     "describe_series",
@@ -56,6 +59,7 @@ def evidence(found: Diagnosis, language: str | None = None) -> list[str]:
         lines.append(
             get("loadtest.share", language, cell=where, **_interval(found.attention_kv_share))
         )
+    lines.append(_rule(found, language))
     if found.fit is not None and found.step_share and found.sequence_share:
         kind = get(f"loadtest.kind.{found.fit.basis.weights_kind}", language)
         lines.append(
@@ -63,7 +67,6 @@ def evidence(found: Diagnosis, language: str | None = None) -> list[str]:
                 step=percent(found.step_share.value),
                 sequence=percent(found.sequence_share.value))
         )  # fmt: skip
-    lines.append(_rule(found, language))
     lines += _anchors(found, language)
     return lines
 
@@ -111,6 +114,31 @@ def _anchors(found: Diagnosis, language: str | None) -> list[str]:
         if side != "ok" or ratio.high / max(ratio.low, 1e-9) < 3:
             lines.append(get(f"loadtest.kappa_a.{side}", language, value=_times(ratio.value)))
     return lines
+
+
+_WIDE_CACHES = ("bf16", "fp16", "fp32")
+
+
+def change_text(found: Diagnosis, language: str | None = None) -> str:
+    """The first thing to change, with its size; empty where nothing follows."""
+    share, fit = found.attention_kv_share, found.fit
+    if found.verdict in ("attention_kv", "mixed") and share is not None:
+        cache = "bf16" if found.deployment is None else found.deployment.kv_dtype
+        if cache in _WIDE_CACHES:
+            part = 0.75 if cache == "fp32" else 0.5
+            return get("loadtest.change.kv_fp8", language,
+                       change=percent(-part * share.value, signed=True))  # fmt: skip
+        return get("loadtest.change.kv_less", language,
+                   change=percent(-0.1 * share.value, signed=True))  # fmt: skip
+    if found.verdict == "weights" and fit is not None:
+        here = float(
+            fit.predict(np.array([found.context_tokens]), np.array([found.concurrency]))[0]
+        )
+        many = 2.0 * found.concurrency
+        there = float(fit.predict(np.array([found.context_tokens]), np.array([many]))[0])
+        return get("loadtest.change.batch", language, many=f"{many:.0f}",
+                   change=percent(2.0 * here / there - 1.0, signed=True))  # fmt: skip
+    return get("loadtest.change.service", language) if found.verdict == "service" else ""
 
 
 def next_text(cells: tuple[NextCell, ...], language: str | None = None) -> list[str]:

@@ -301,4 +301,82 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
         "zh": "预计费用约 {usd} 美元（{date} 的价格）。",
         "en": "Expected to cost about {usd} USD (prices of {date}).",
     },
+    # figures
+    "loadtest.separator": {"zh": "，", "en": ", "},
+    "loadtest.change.kv_fp8": {
+        "zh": "KV cache 改用 fp8：该点 decode 时间约 {change}",
+        "en": "KV cache in fp8: decode time at this point about {change}",
+    },
+    "loadtest.change.kv_less": {
+        "zh": "KV 每少读 10%：该点 decode 时间约 {change}",
+        "en": "Each 10% of the cache not read: decode time at this point about {change}",
+    },
+    "loadtest.change.batch": {
+        "zh": "batch 加到 {many}：该上下文下总吞吐约 {change}",
+        "en": "Raise batch to {many}: throughput at this context about {change}",
+    },
+    "loadtest.change.service": {
+        "zh": "比较引擎自己的步时间与客户端看到的间隔，再查代理、网关与分词",
+        "en": "Compare the engine's own step time with what the client sees; then proxies, "
+        "gateways, tokenizing",
+    },
+    "loadtest.verdict.title": {
+        "zh": "压测判断：瓶颈在哪本账",
+        "en": "Load-test verdict: which ledger is the bottleneck",
+    },
+    "loadtest.verdict.subtitle": {
+        "zh": "白点：实测每步毫秒；底色：拟合的 KV 时间占比；黑圈：工作点",
+        "en": "Dots: measured ms per step; shade: fitted KV share; ring: operating point",
+    },
+    "loadtest.verdict.subtitle.plain": {
+        "zh": "白点：实测每步毫秒；黑圈：工作点；拟合不足以画出占比",
+        "en": "Dots: measured ms per step; ring: operating point; no fit good enough for a map",
+    },
+    "loadtest.verdict.head": {"zh": "判断", "en": "Verdict"},
+    "loadtest.verdict.why": {"zh": "依据", "en": "Why"},
+    "loadtest.verdict.change": {"zh": "先改什么", "en": "First thing to change"},
+    "loadtest.verdict.next": {"zh": "需补测", "en": "Still to measure"},
+    "loadtest.axis.batch": {
+        "zh": "↑ batch（同时解码的序列）",
+        "en": "↑ batch (sequences decoding at once)",
+    },
+    "loadtest.axis.context": {
+        "zh": "上下文（token，1K = 1024）→",
+        "en": "context (tokens, 1K = 1024) →",
+    },
+    "loadtest.region.kv": {"zh": "KV", "en": "KV"},
+    "loadtest.region.mixed": {"zh": "混合", "en": "mixed"},
+    "loadtest.region.rest": {"zh": "权重读取 / FFN / 调度", "en": "weights, FFN, scheduling"},
+    "loadtest.region.full": {"zh": "显存放不下", "en": "does not fit"},
+    "loadtest.scale": {"zh": "KV 占 decode 时间", "en": "KV share of decode time"},
+    "loadtest.foot": {
+        "zh": "实线 50%，虚线 20%。占比的 95% 区间来自 {runs} 次运行的拟合（相对误差 {sigma}）。",
+        "en": "Solid line 50%, dashed 20%. The 95% interval follows from a fit to {runs} runs "
+        "(relative error {sigma}).",
+    },
+    "loadtest.ratio.title": {
+        "zh": "实测与预测差多少",
+        "en": "How far is the measurement from the prediction?",
+    },
+    "loadtest.ratio.subtitle": {
+        "zh": "每步时间，实测 ÷ 预测；灰带：预测自身的范围",
+        "en": "Step time, measured over predicted; grey: the prediction's own band",
+    },
+    "loadtest.ratio.measured": {"zh": "实测 ms", "en": "measured ms"},
+    "loadtest.ratio.predicted": {"zh": "预测 ms", "en": "predicted ms"},
+    "loadtest.curves.title": {
+        "zh": "时间随上下文和 batch 怎么变",
+        "en": "How does time follow context and batch?",
+    },
+    "loadtest.curves.step": {"zh": "每步时间（ms）", "en": "step time (ms)"},
+    "loadtest.curves.share": {"zh": "KV 占比", "en": "KV share"},
+    "loadtest.curves.foot": {
+        "zh": "点：实测均值与 95% 区间；线：拟合；带：95% 区间。横轴为对数。",
+        "en": "Dots: measured means with 95% intervals; lines: fit; bands: 95% intervals. "
+        "Horizontal axes are logarithmic.",
+    },
+    "loadtest.curves.at_batch": {"zh": "batch {value}", "en": "batch {value}"},
+    "loadtest.curves.at_context": {"zh": "上下文 {value}", "en": "context {value}"},
+    "loadtest.ticks.batch": {"zh": "batch →", "en": "batch →"},
+    "loadtest.nothing": {"zh": "没有可画的测点", "en": "nothing was measured"},
 }
