@@ -56,6 +56,7 @@ class Fields:
         self.defaults: Mapping[str, Any] = defaults or {}
         self.path = path
         self._seen: set[str] = set()
+        self._used: set[str] = set()
 
     # -- finding a value ---------------------------------------------------------------------
 
@@ -66,6 +67,7 @@ class Fields:
     def _find(self, names: tuple[str, ...]) -> tuple[str, Any]:
         """Return the first stated name and its value; they must agree."""
         self._seen.update(names)
+        self._used.update(names)
         stated = [name for name in names if name in self.values]
         chosen = next((name for name in stated if self.values[name] is not None), None)
         if chosen is None:
@@ -226,10 +228,10 @@ class Fields:
         self._seen.update(names)
 
     def ignore(self, reason: str, *names: str) -> None:
-        """Note fields that change no cost in this family."""
+        """Note fields that change no cost here; those that were read keep their entry."""
         for name in names:
             self._seen.add(name)
-            if name in self.values:
+            if name in self.values and name not in self._used:
                 self.record.ignore(self.path + name, self.values[name], reason)
 
     def finish(self) -> None:

@@ -17,9 +17,7 @@ from ledgerkit.spec.attention import CompressedAttention, NoAttention, StateAtte
 from ledgerkit.spec.cache import layer_cache_bytes
 
 KEPT = 15
-KIND = re.compile(
-    r"(\d+)x (\w+) \[(\w+)\] slope=([\d.e+]+) fixed=([\d.e+]+) (\{.*?\})(?: \||$)"
-)
+KIND = re.compile(r"(\d+)x (\w+) \[(\w+)\] slope=([\d.e+]+) fixed=([\d.e+]+) (\{.*?\})(?: \||$)")
 
 
 @pytest.fixture(scope="session")

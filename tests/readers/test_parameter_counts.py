@@ -121,10 +121,9 @@ def test_mtp_blocks_equal_the_reference(shared):
         assert model.mtp is not None, entry["id"]
         assert model.mtp.parameter_count == entry["mtp_unique"], entry["id"]
         copies = entry["mtp_embed_head_copies"]
-        assert (
-            model.parameter_count + model.mtp.parameter_count + copies
-            == entry["ckpt_total"] - vision(shared, entry["id"])
-        )
+        assert model.parameter_count + model.mtp.parameter_count + copies == entry[
+            "ckpt_total"
+        ] - vision(shared, entry["id"])
         if "per_mtp_layer" in entry:
             assert model.mtp.parameter_count == model.mtp.num_layers * entry["per_mtp_layer"]
         checked += 1

@@ -40,6 +40,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "gpt_oss": ("gpt_oss",),
     "granite": ("granitemoe", "granitemoeshared", "granitemoehybrid"),
     "hunyuan": ("hunyuan_v1_moe",),
+    "hy_v3": ("hy_v3",),
     "jamba": ("jamba",),
     "kimi_linear": ("kimi_linear",),
     "llama": (

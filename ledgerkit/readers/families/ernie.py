@@ -18,6 +18,7 @@ from ledgerkit.readers.blocks import (
     routed_experts,
     router,
     shared_expert,
+    vocabulary,
 )
 from ledgerkit.readers.families._common import Frame, read_frame, read_head_dim, read_heads
 from ledgerkit.readers.fields import MAX_LAYERS, Fields
@@ -70,9 +71,13 @@ def read(fields: Fields, _model_type: str) -> Architecture:
     for flag in set(flags):
         ffn, ffn_rows = (_moe if flag else _dense)(fields, hidden, bias=bias)
         kinds[flag] = Layer(attention, ffn, (*rows, *ffn_rows))
-    if False not in flags:
-        fields.ignore("unused", "intermediate_size")
-    return frame.architecture([kinds[flag] for flag in flags])
+    fields.ignore("unused", "intermediate_size", "moe_intermediate_size", "moe_k",
+                  "moe_num_shared_experts")  # fmt: skip
+    table = vocabulary(hidden, frame.vocab, frame.tie)
+    if bias:
+        table.append(ffn_row("lm_head.bias", frame.vocab, account="vocab", split="vocab",
+                             use="vector"))  # fmt: skip
+    return frame.architecture([kinds[flag] for flag in flags], table)
 
 
 def _moe_layers(fields: Fields, frame: Frame) -> list[bool]:

@@ -53,7 +53,7 @@ def read(fields: Fields, model_type: str) -> Architecture:
     kv_heads = heads
     if new:
         kv_heads = fields.size("num_kv_heads", default=heads, rule="num_attention_heads")
-        fields.ignore("unused", "multi_query", "parallel_attn")
+        fields.ignore("unused", "multi_query")
     else:
         if fields.flag("multi_query"):
             kv_heads = 1
@@ -94,7 +94,7 @@ def read(fields: Fields, model_type: str) -> Architecture:
 def _norms(fields: Fields, hidden: int, new: bool) -> list[Row]:
     """Return the layer norms: one shared by both blocks, or one for each."""
     count = fields.optional("num_ln_in_parallel_attn", default=None)
-    parallel = new or fields.flag("parallel_attn")
+    parallel = fields.flag("parallel_attn")
     two = (2 if count is None and new else count) == 2  # noqa: PLR2004
     if parallel and two:
         names = ("ln_attn", "ln_mlp")

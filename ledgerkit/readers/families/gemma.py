@@ -84,7 +84,7 @@ def read(fields: Fields, model_type: str) -> Architecture:
 
 def read_layer_types(fields: Fields, frame: Frame) -> list[str]:
     """Return the kinds of layers: stated, or every n-th full."""
-    every = fields.size("sliding_window_pattern", most=MAX_LAYERS)
+    every = fields.size("sliding_window_pattern", "_sliding_window_pattern", most=MAX_LAYERS)
     types = fields.words("layer_types", frame.layers, default=None,
                          allowed=("full_attention", "sliding_attention"))  # fmt: skip
     if types is not None:

@@ -53,7 +53,12 @@ _DEFAULTS = {
 }
 DEFAULTS: dict[str, Mapping[str, Any]] = {
     "gemma4_text": _DEFAULTS,
-    "gemma4_unified_text": _DEFAULTS,
+    "gemma4_unified_text": {
+        **_DEFAULTS,
+        "max_position_embeddings": 262144,
+        "sliding_window": 1024,
+        "hidden_size_per_layer_input": 0,
+    },
 }
 _EVERY = 6
 
@@ -63,6 +68,8 @@ class _Kind(NamedTuple):
 
     full: bool
     shared: bool
+    kv_heads: int
+    head_dim: int
 
 
 def read(fields: Fields, model_type: str) -> Architecture:
@@ -76,9 +83,13 @@ def read(fields: Fields, model_type: str) -> Architecture:
     for kind in set(types[first_shared:]):
         require(kind in types[:first_shared],
                 f"no {kind} layer before the sharing ones has a cache to share", shared)  # fmt: skip
+    if model_type == "gemma4_unified_text":
+        fields.only("hidden_size_per_layer_input", 0, why="this class has no such embedding")
+        fields.only("enable_moe_block", False, why="this class has no experts")
     per_layer = fields.count("hidden_size_per_layer_input")
     plan = _Plan(fields, frame, per_layer, model_type)
-    kinds = [_Kind(kind == "full_attention", index >= first_shared)
+    sizes = plan.sizes(fields, types)
+    kinds = [_Kind(kind == "full_attention", index >= first_shared, *sizes[index])
              for index, kind in enumerate(types)]  # fmt: skip
     layers = {kind: plan.layer(kind) for kind in dict.fromkeys(kinds)}
     tables = per_layer_tables(fields, frame, per_layer) if per_layer else []
@@ -107,6 +118,28 @@ def _layer_types(fields: Fields, frame: Frame) -> list[str]:
     return types
 
 
+def _per_layer_config(
+    fields: Fields, layers: int, usual: tuple[int, int]
+) -> dict[int, tuple[int, int]] | None:
+    """Return the layers whose sizes are stated one by one, as transformers 5 saves them."""
+    part = fields.section("per_layer_config")
+    if part is None:
+        return None
+    found = {}
+    for name in list(part.values):
+        require(str(name).isdigit() and int(name) < layers,
+                "per_layer_config must name layers by their number", name)  # fmt: skip
+        own = part.section(name)
+        if own is None:
+            continue
+        found[int(name)] = (
+            own.size("num_key_value_heads", default=usual[0], rule="as other layers"),
+            own.size("head_dim", default=usual[1], rule="as other layers"),
+        )
+        own.finish()
+    return found
+
+
 class _Plan:
     """The sizes of a layer, and the layer of each kind."""
 
@@ -116,18 +149,8 @@ class _Plan:
         self.bias = fields.flag("attention_bias")
         self.window = fields.optional("sliding_window")
         self.heads = fields.size("num_attention_heads")
-        kv_heads, head_dim = fields.size("num_key_value_heads"), fields.size("head_dim")
-        k_eq_v = fields.flag("attention_k_eq_v")
-        global_dim = fields.size("global_head_dim", default=head_dim, rule="head_dim")
-        global_kv = fields.size("num_global_key_value_heads", default=kv_heads,
-                                rule="num_key_value_heads")  # fmt: skip
-        if not k_eq_v:  # the class uses the number of global heads only together with K = V
-            global_kv = kv_heads
-        self.sizes = {False: (kv_heads, head_dim), True: (global_kv, global_dim)}
-        for count, _ in self.sizes.values():
-            require(self.heads % count == 0, "num_attention_heads must be a multiple of the "
-                    "key/value heads", (self.heads, count))  # fmt: skip
-        self.k_eq_v = k_eq_v
+        self.local = (fields.size("num_key_value_heads"), fields.size("head_dim"))
+        self.k_eq_v = fields.flag("attention_k_eq_v")
         self.intermediate = fields.size("intermediate_size")
         self.double = fields.flag("use_double_wide_mlp")
         self.moe = None
@@ -138,9 +161,28 @@ class _Plan:
             fields.ignore("unused", "num_experts", "top_k_experts", "moe_intermediate_size",
                           "expert_intermediate_size")  # fmt: skip
 
+    def sizes(self, fields: Fields, types: list[str]) -> list[tuple[int, int]]:
+        """Return key/value heads and head size of each layer."""
+        overrides = _per_layer_config(fields, len(types), self.local)
+        if overrides is None:
+            kv_heads, head_dim = self.local
+            wide = fields.size("global_head_dim", default=head_dim, rule="head_dim")
+            few = fields.size("num_global_key_value_heads", default=kv_heads,
+                              rule="num_key_value_heads")  # fmt: skip
+            # the class uses the number of global heads only together with K = V
+            full = (few if self.k_eq_v else kv_heads, wide)
+            found = [full if kind == "full_attention" else self.local for kind in types]
+        else:
+            fields.ignore("duplicate", "global_head_dim", "num_global_key_value_heads")
+            found = [overrides.get(index, self.local) for index in range(len(types))]
+        for count, _ in set(found):
+            require(self.heads % count == 0, "num_attention_heads must be a multiple of the "
+                    "key/value heads", (self.heads, count))  # fmt: skip
+        return found
+
     def layer(self, kind: _Kind) -> Layer:
         """Return the layer of one kind."""
-        kv_heads, head_dim = self.sizes[kind.full]
+        kv_heads, head_dim = kind.kv_heads, kind.head_dim
         attention = SoftmaxAttention(
             num_attention_heads=self.heads, num_key_value_heads=kv_heads, head_dim=head_dim,
             v_head_dim=head_dim, window=None if kind.full else self.window,

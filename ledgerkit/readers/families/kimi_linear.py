@@ -58,6 +58,7 @@ def read(fields: Fields, _model_type: str) -> Architecture:
         tie=fields.flag("tie_word_embeddings"),
     )
     hidden = frame.hidden
+    fields.only("tie_word_embeddings", False, why="the class has a head of its own")
     fields.only("num_nextn_predict_layers", 0, why="MTP blocks of this model type are not known")
     fields.ignore("scalar", "activation_situ_beta", "activation_situ_linear_beta")
     linear, full_layers = _linear(fields, frame)

@@ -145,6 +145,7 @@ def read(fields: Fields, model_type: str) -> Architecture:
     frame = read_frame(fields)
     heads, kv_heads = read_heads(fields)
     head_dim = read_head_dim(fields, frame.hidden, heads)
+    fields.ignore("rotary", "no_rope_layers", "no_rope_layer_interval")
     if model_type == "hunyuan_v1_dense":
         fields.only("use_qk_norm", True, why="this model type always has q and k norms")
     intermediate = fields.size("intermediate_size")

@@ -70,8 +70,8 @@ def read(fields: Fields, _model_type: str) -> Architecture:
     )
     sparse = _moe_layers(fields, frame)
     ffns = {flag: (_moe if flag else _dense)(fields, hidden) for flag in set(sparse)}
-    if False not in sparse:
-        fields.ignore("unused", "intermediate_size_mlp")
+    fields.ignore("unused", "intermediate_size_mlp", "intermediate_size", "num_local_experts",
+                  "num_experts_per_tok")  # fmt: skip
 
     def layer(chunked: bool, flag: bool) -> Layer:
         attention = SoftmaxAttention(

@@ -35,9 +35,11 @@ _COMMON = {
     # no file states it; the published checkpoints of both model types carry three blocks
     "num_nextn_predict_layers": 3,
 }
-DEFAULTS: dict[str, Mapping[str, Any]] = {"mimo_v2": _COMMON, "mimo_v2_flash": _COMMON}
-
-Heads = tuple[int, int, int, int]
+DEFAULTS: dict[str, Mapping[str, Any]] = {
+    "mimo_v2": _COMMON,
+    # the class of transformers has no fields for these: it fixes them
+    "mimo_v2_flash": {**_COMMON, "add_swa_attention_sink_bias": True},
+}
 
 
 def read(fields: Fields, model_type: str) -> Architecture:
@@ -50,13 +52,13 @@ def read(fields: Fields, model_type: str) -> Architecture:
     window = fields.optional("sliding_window", "sliding_window_size")
     # as wide as the window, and not used by the attention itself
     fields.ignore("unused", "attention_chunk_size", "hybrid_block_size")
-    pattern = fields.integers("hybrid_layer_pattern", frame.layers)
-    require(pattern is not None and set(pattern) <= {0, 1},
+    pattern = _pattern(fields, frame, "hybrid_layer_pattern", "layer_types", "sliding_attention")
+    require(set(pattern) <= {0, 1},
             "hybrid_layer_pattern must hold 0 (full) and 1 (window)", pattern)  # fmt: skip
     kinds = {kind: _attention(fields, frame, kind, window, fused) for kind in (0, 1)}
     dense, moe = _ffns(fields, frame)
-    flags = fields.integers("moe_layer_freq", frame.layers)
-    require(flags is not None and set(flags) <= {0, 1},
+    flags = _pattern(fields, frame, "moe_layer_freq", "mlp_layer_types", "sparse")
+    require(set(flags) <= {0, 1},
             "moe_layer_freq must hold 0 (dense) and 1 (experts)", flags)  # fmt: skip
     layers = {
         (kind, flag): Layer(
@@ -66,9 +68,32 @@ def read(fields: Fields, model_type: str) -> Architecture:
         for flag, ffn in ((0, dense), (1, moe))
     }
     return frame.architecture(
-        [layers[pair] for pair in zip(pattern or (), flags or (), strict=True)],
+        [layers[pair] for pair in zip(pattern, flags, strict=True)],
         mtp=_mtp(fields, frame, layers[1, 0]),
     )
+
+
+def _pattern(fields: Fields, frame: Frame, numbers: str, words: str, one: str) -> list[int]:
+    """Return 0 or 1 for each layer, from a list of numbers or from one of words."""
+    others = {"sliding_attention": "full_attention", "sparse": "dense"}
+    types = fields.words(words, frame.layers, allowed=(one, others[one]), default=None)
+    if types is not None and not fields.has(numbers):
+        fields.mark(numbers)
+        return [int(kind == one) for kind in types]
+    return fields.integers(numbers, frame.layers) or []
+
+
+_FIXED = {"num_attention_heads": 1, "num_key_value_heads": 2, "head_dim": 1, "v_head_dim": 1}
+"""How a size of window layers follows from full layers where a file states neither."""
+
+
+def _size(fields: Fields, prefix: str, name: str, factor: int) -> int:
+    full = fields.size(name)
+    if not prefix:
+        return full
+    if "layer_types" in fields.values:  # written by the class, which knows no field of its own
+        return fields.size(prefix + name, default=factor * full, rule=f"{factor} x {name}")
+    return fields.size(prefix + name)
 
 
 def _attention(
@@ -76,10 +101,9 @@ def _attention(
 ) -> tuple[SoftmaxAttention, list[Row]]:
     """Return full (0) or window (1) attention."""
     prefix = "swa_" if kind else ""
-    heads = fields.size(prefix + "num_attention_heads")
-    kv_heads = fields.size(prefix + "num_key_value_heads")
-    head_dim = fields.size(prefix + "head_dim")
-    v_head_dim = fields.size(prefix + "v_head_dim")
+    heads, kv_heads, head_dim, v_head_dim = (
+        _size(fields, prefix, name, fixed) for name, fixed in _FIXED.items()
+    )
     require(heads % kv_heads == 0,
             f"{prefix}num_attention_heads must be a multiple of {prefix}num_key_value_heads",
             (heads, kv_heads))  # fmt: skip

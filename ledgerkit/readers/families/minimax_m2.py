@@ -75,11 +75,7 @@ def read(fields: Fields, model_type: str) -> Architecture:
     heads, kv_heads = read_heads(fields)
     head_dim = read_head_dim(fields, hidden, heads)
     m3 = model_type != "minimax_m2"
-    if (
-        fields.count("num_mtp_modules", "num_nextn_predict_layers", default=0)
-        if not m3
-        else (fields.has("num_mtp_modules") or fields.has("num_nextn_predict_layers"))
-    ):
+    if fields.has("num_mtp_modules") or fields.has("num_nextn_predict_layers"):
         fields.record.assume("MTP modules are named, but the checkpoints do not hold them")
     fields.ignore("unused", "use_mtp", "mtp_transformer_layers", "num_mtp_modules",
                   "num_nextn_predict_layers")  # fmt: skip
@@ -182,7 +178,9 @@ def _dense(fields: Fields, hidden: int) -> tuple[DenseFfn, list[Row]]:
 
 def _moe(fields: Fields, hidden: int) -> tuple[MoeFfn, list[Row]]:
     experts = fields.size("num_local_experts", "num_experts", "n_routed_experts")
-    width = fields.size("intermediate_size")
+    name = "moe_intermediate_size" if fields.has("moe_intermediate_size") else "intermediate_size"
+    width = fields.size(name)
+    fields.ignore("duplicate", "intermediate_size", "moe_intermediate_size")
     shared = fields.count("shared_intermediate_size") * fields.count("n_shared_experts", default=1)
     moe = MoeFfn(
         num_experts=experts,
@@ -206,6 +204,9 @@ def _moe(fields: Fields, hidden: int) -> tuple[MoeFfn, list[Row]]:
 def _sparse_layers(fields: Fields, frame: Frame) -> list[bool]:
     types = fields.words("mlp_layer_types", frame.layers, allowed=("dense", "sparse"), default=None)
     freq = fields.integers("moe_layer_freq", frame.layers, default=None)
+    first = fields.count("first_k_dense_replace", default=0)
     if types is not None:
         return [kind == "sparse" for kind in types]
+    if freq is None and first:
+        return [index >= first for index in range(frame.layers)]
     return [bool(flag) for flag in freq] if freq is not None else [True] * frame.layers

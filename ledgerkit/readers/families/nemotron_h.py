@@ -74,10 +74,10 @@ def read(fields: Fields, _model_type: str) -> Architecture:
     fields.ignore("unused", "expand", "mamba_expand", "time_step_rank", "chunk_size",
                   "mamba_chunk_size", "moe_shared_expert_overlap")  # fmt: skip
     makers = {"mamba": _mamba, "attention": _attention, "mlp": _mlp, "moe": _moe}
-    for kind, names in _ONLY_IN.items():
-        if kind not in kinds:
-            fields.ignore("unused", *names)
+    fields.only("tie_word_embeddings", False, why="the class has a head of its own")
     layers = {kind: makers[kind](fields, frame.hidden) for kind in dict.fromkeys(kinds)}
+    for names in _ONLY_IN.values():
+        fields.ignore("unused", *names)
     if fields.count("num_nextn_predict_layers"):
         fields.record.assume("MTP blocks of Nemotron are not counted")
     fields.ignore("unused", "mtp_hybrid_override_pattern", "mtp_layers_block_type")
@@ -96,7 +96,7 @@ _ONLY_IN = {
               "conv_kernel", "mamba_d_conv", "use_conv_bias", "mamba_conv_bias", "use_bias",
               "mamba_ssm_cache_dtype"),
     "attention": ("num_attention_heads", "num_key_value_heads", "head_dim", "attention_head_dim"),
-    "mlp": ("intermediate_size",),
+    "mlp": ("intermediate_size", "mlp_bias"),
     "moe": ("n_routed_experts", "num_local_experts", "n_shared_experts", "moe_intermediate_size",
             "moe_shared_expert_intermediate_size", "moe_latent_size", "num_experts_per_tok",
             "n_group", "topk_group"),

@@ -32,6 +32,7 @@ def read(fields: Fields, _model_type: str) -> Architecture:
     heads, kv_heads = read_heads(fields)
     head_dim = read_head_dim(fields, hidden, heads)
     intermediate = fields.size("intermediate_size")
+    fields.ignore("rotary", "full_attn_mod", "interpolate_factor")
     for name in ("attention_bias", "mlp_bias"):
         fields.only(name, False, why="Phi-3 has no biases")
     attention = SoftmaxAttention(

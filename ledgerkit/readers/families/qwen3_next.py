@@ -25,7 +25,7 @@ from ledgerkit.readers.families._common import (
     require,
     state_dtype,
 )
-from ledgerkit.readers.families.qwen_moe import read_ffn, sparse_layers
+from ledgerkit.readers.families.qwen_moe import BRANCHES, read_ffn, sparse_layers
 from ledgerkit.readers.fields import MAX_LAYERS, Fields
 from ledgerkit.readers.rows import Architecture, Layer, MtpPlan, Row, attention_row
 from ledgerkit.spec.attention import SoftmaxAttention, StateAttention
@@ -97,8 +97,7 @@ def read(fields: Fields, model_type: str) -> Architecture:
         fields.ignore("unused", "mlp_only_layers", "decoder_sparse_step")
     flags = [False] * frame.layers if dense else sparse_layers(fields, frame)
     ffns = {flag: read_ffn(fields, hidden, model_type, sparse=flag) for flag in set(flags)}
-    if False not in flags:
-        fields.ignore("unused", "intermediate_size")
+    fields.ignore("unused", *BRANCHES)
 
     def layer(kind: str, flag: bool) -> Layer:
         attention, rows = mixers[kind]

@@ -64,6 +64,9 @@ DEFAULTS: dict[str, Mapping[str, Any]] = {
         "num_experts": 60,
     },
 }
+BRANCHES = ("intermediate_size", "moe_intermediate_size", "num_experts_per_tok",
+            "shared_expert_intermediate_size")  # fmt: skip
+"""Fields of dense or expert layers only: unused where a model has none of them."""
 
 
 def read(fields: Fields, model_type: str) -> Architecture:
@@ -90,8 +93,7 @@ def read(fields: Fields, model_type: str) -> Architecture:
     windows = _windows(fields, frame, qwen2=qwen2)
     flags = sparse_layers(fields, frame)
     ffns = {flag: read_ffn(fields, hidden, model_type, sparse=flag) for flag in set(flags)}
-    if False not in flags:
-        fields.ignore("unused", "intermediate_size")
+    fields.ignore("unused", *BRANCHES)
 
     def layer(window: int | None, flag: bool) -> Layer:
         attention = SoftmaxAttention(

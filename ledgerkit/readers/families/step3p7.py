@@ -47,6 +47,7 @@ _STEP = {
 }
 DEFAULTS: dict[str, Mapping[str, Any]] = {"step3p5": _STEP, "step3p7_text": _STEP}
 _FIRST_MOE = 3
+_EXPERTS = ("n_routed_experts", "moe_num_experts", "num_local_experts", "num_experts")
 
 
 def read(fields: Fields, _model_type: str) -> Architecture:
@@ -66,6 +67,8 @@ def read(fields: Fields, _model_type: str) -> Architecture:
     fields.mark("sliding_window", "num_sliding_attention_heads", "attention_other_setting")
     sparse = _sparse_layers(fields, frame, blocks)
     ffns = {flag: (_moe if flag else _dense)(fields, hidden) for flag in set(sparse)}
+    fields.ignore("unused", *_EXPERTS, "moe_intermediate_size", "num_experts_per_tok",
+                  "moe_top_k", "share_expert_dim", "intermediate_size", "mlp_bias")  # fmt: skip
     pairs = list(zip(types, sparse, strict=True))
     layers = {
         (kind, flag): Layer(
@@ -151,7 +154,7 @@ def _dense(fields: Fields, hidden: int) -> tuple[DenseFfn, list[Row]]:
 
 
 def _moe(fields: Fields, hidden: int) -> tuple[MoeFfn, list[Row]]:
-    experts = fields.size("n_routed_experts", "moe_num_experts", "num_local_experts", "num_experts")
+    experts = fields.size(*_EXPERTS)
     width = fields.size("moe_intermediate_size")
     shared = fields.size("share_expert_dim")
     fields.ignore("unused", "n_shared_experts", "use_moe", "moe_every_n_layer")

@@ -1,0 +1,591 @@
+"""Small random configs of every model type that transformers can build, drawn by its own rules."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+
+def pick(draw, *values):
+    return draw(st.sampled_from(values))
+
+
+def frame(draw, **more):
+    """The outer measures, small."""
+    return {
+        "vocab_size": pick(draw, 32, 61, 128),
+        "hidden_size": pick(draw, 32, 48, 64),
+        "num_hidden_layers": draw(st.integers(1, 7)),
+        "max_position_embeddings": pick(draw, 64, 128),
+        "tie_word_embeddings": draw(st.booleans()),
+        **more,
+    }
+
+
+def heads(draw, *, head_dim=True):
+    """Query heads, key heads that divide them, and a head size of its own."""
+    kv_heads = pick(draw, 1, 2, 4)
+    found = {
+        "num_key_value_heads": kv_heads,
+        "num_attention_heads": kv_heads * pick(draw, 1, 2),
+    }
+    if head_dim:
+        found["head_dim"] = pick(draw, 8, 16, 24)
+    return found
+
+
+def experts(draw, number="num_experts", topk="num_experts_per_tok"):
+    count = pick(draw, 2, 4, 8)
+    return {number: count, topk: draw(st.integers(1, count))}
+
+
+def words(draw, layers, *allowed, first=None):
+    found = [pick(draw, *allowed) for _ in range(layers)]
+    if first is not None:
+        found[0] = first
+    return found
+
+
+def dense(draw, **more):
+    return frame(draw, intermediate_size=pick(draw, 40, 96), **heads(draw), **more)
+
+
+def llama(draw):
+    return dense(draw, attention_bias=draw(st.booleans()), mlp_bias=draw(st.booleans()))
+
+
+def smollm3(draw):
+    return llama(draw) | {"pad_token_id": 0}
+
+
+def qwen2(draw):
+    found = frame(draw, intermediate_size=pick(draw, 40, 96), **heads(draw, head_dim=False))
+    found["use_sliding_window"] = draw(st.booleans())
+    found["sliding_window"] = 8
+    found["max_window_layers"] = draw(st.integers(0, found["num_hidden_layers"]))
+    return found
+
+
+def qwen3(draw):
+    found = dense(draw, attention_bias=draw(st.booleans()))
+    found["use_sliding_window"] = draw(st.booleans())
+    found["sliding_window"] = 8
+    found["max_window_layers"] = draw(st.integers(0, found["num_hidden_layers"]))
+    return found
+
+
+def mistral(draw):
+    return dense(draw, sliding_window=pick(draw, None, 8))
+
+
+def seed_oss(draw):
+    return dense(
+        draw,
+        attention_bias=draw(st.booleans()),
+        attention_out_bias=draw(st.booleans()),
+        mlp_bias=draw(st.booleans()),
+    )
+
+
+def ernie4_5(draw):
+    return dense(draw, use_bias=draw(st.booleans()))
+
+
+def hunyuan_dense(draw):
+    return dense(draw, attention_bias=draw(st.booleans()))
+
+
+def phi3(draw):
+    found = frame(draw, intermediate_size=40, sliding_window=pick(draw, None, 8))
+    return found | heads(draw, head_dim=False) | {"pad_token_id": 0}
+
+
+def gpt2(draw):
+    return {
+        "vocab_size": pick(draw, 32, 61),
+        "n_positions": pick(draw, 32, 64),
+        "n_embd": pick(draw, 32, 64),
+        "n_layer": draw(st.integers(1, 4)),
+        "n_head": pick(draw, 1, 2, 4),
+        "n_inner": pick(draw, None, 40),
+        "tie_word_embeddings": draw(st.booleans()),
+    }
+
+
+def falcon(draw):
+    kv_heads = pick(draw, 1, 2)
+    return {
+        "vocab_size": pick(draw, 32, 61),
+        "hidden_size": 64,
+        "num_hidden_layers": draw(st.integers(1, 4)),
+        "num_attention_heads": kv_heads * pick(draw, 1, 2),
+        "num_kv_heads": kv_heads,
+        "multi_query": draw(st.booleans()),
+        "new_decoder_architecture": draw(st.booleans()),
+        "parallel_attn": draw(st.booleans()),
+        "bias": draw(st.booleans()),
+        "num_ln_in_parallel_attn": pick(draw, None, 1, 2),
+        "ffn_hidden_size": pick(draw, None, 96),
+        "tie_word_embeddings": draw(st.booleans()),
+    }
+
+
+def gemma(draw):
+    found = dense(draw, attention_bias=draw(st.booleans()), sliding_window=8)
+    found["hidden_size"] = 64
+    if draw(st.booleans()):
+        found["layer_types"] = words(
+            draw, found["num_hidden_layers"], "full_attention", "sliding_attention"
+        )
+    return found
+
+
+def gemma3n(draw):
+    layers = pick(draw, 5, 6, 8)
+    types = ["sliding_attention", "full_attention"] * 4
+    return frame(
+        draw,
+        num_hidden_layers=layers,
+        hidden_size=64,
+        layer_types=types[:layers],
+        intermediate_size=[pick(draw, 40, 96) for _ in range(layers)],
+        num_kv_shared_layers=pick(draw, 0, 1, 3),
+        hidden_size_per_layer_input=pick(draw, 8, 16),
+        vocab_size_per_layer_input=pick(draw, 32, 64),
+        altup_num_inputs=pick(draw, 2, 4),
+        laurel_rank=pick(draw, 4, 8),
+        attention_bias=draw(st.booleans()),
+        sliding_window=8,
+        activation_sparsity_pattern=[0.0] * layers,
+        **heads(draw),
+    )
+
+
+def gemma4(draw):
+    layers = pick(draw, 4, 5, 7)
+    types = words(draw, layers, "sliding_attention", "full_attention")
+    types[:2] = ["sliding_attention", "full_attention"]
+    types[-1] = "full_attention"
+    shared = pick(draw, 0, 1, layers - 2)
+    moe = draw(st.booleans())
+    found = frame(
+        draw,
+        num_hidden_layers=layers,
+        layer_types=types,
+        intermediate_size=pick(draw, 40, 96),
+        num_kv_shared_layers=shared,
+        use_double_wide_mlp=draw(st.booleans()),
+        hidden_size_per_layer_input=pick(draw, 0, 8),
+        vocab_size_per_layer_input=pick(draw, 32, 64),
+        attention_k_eq_v=draw(st.booleans()),
+        attention_bias=draw(st.booleans()),
+        global_head_dim=pick(draw, 16, 32),
+        sliding_window=8,
+        enable_moe_block=moe,
+        **heads(draw),
+    )
+    found["num_global_key_value_heads"] = pick(draw, None, 1)
+    if moe:
+        found |= experts(draw, topk="top_k_experts") | {"moe_intermediate_size": 24}
+    return found
+
+
+def gpt_oss(draw):
+    return dense(draw, sliding_window=8, attention_bias=draw(st.booleans())) | experts(
+        draw, "num_local_experts"
+    )
+
+
+def mixtral(draw):
+    return dense(draw, sliding_window=pick(draw, None, 8)) | experts(draw, "num_local_experts")
+
+
+def qwen_moe(draw):
+    layers = draw(st.integers(1, 6))
+    return (
+        dense(
+            draw,
+            decoder_sparse_step=pick(draw, 1, 2),
+            mlp_only_layers=pick(draw, [], [0]),
+            moe_intermediate_size=24,
+        )
+        | experts(draw)
+        | {"num_hidden_layers": layers}
+    )
+
+
+def qwen2_moe(draw):
+    return qwen_moe(draw) | {
+        "shared_expert_intermediate_size": 40,
+        "qkv_bias": draw(st.booleans()),
+    }
+
+
+def qwen3_moe(draw):
+    return qwen_moe(draw) | {"attention_bias": draw(st.booleans())}
+
+
+def qwen3_next(draw):
+    key_heads = pick(draw, 1, 2)
+    found = qwen_moe(draw) | {
+        "shared_expert_intermediate_size": 40,
+        "attention_bias": draw(st.booleans()),
+        "linear_num_key_heads": key_heads,
+        "linear_num_value_heads": key_heads * pick(draw, 1, 2),
+        "linear_key_head_dim": pick(draw, 8, 16),
+        "linear_value_head_dim": pick(draw, 8, 16),
+        "linear_conv_kernel_dim": pick(draw, 2, 4),
+    }
+    found["layer_types"] = words(
+        draw, found["num_hidden_layers"], "linear_attention", "full_attention"
+    )
+    return found
+
+
+def qwen3_5(draw):
+    found = qwen3_next(draw)
+    for name in (
+        "num_experts",
+        "num_experts_per_tok",
+        "moe_intermediate_size",
+        "shared_expert_intermediate_size",
+        "decoder_sparse_step",
+        "mlp_only_layers",
+    ):
+        del found[name]
+    return found
+
+
+def qwen3_5_moe(draw):
+    found = qwen3_next(draw)
+    for name in ("decoder_sparse_step", "mlp_only_layers", "intermediate_size"):
+        del found[name]
+    return found
+
+
+def latent(draw):
+    layers = draw(st.integers(1, 6))
+    count = pick(draw, 4, 8)
+    return frame(
+        draw,
+        num_hidden_layers=layers,
+        intermediate_size=40,
+        moe_intermediate_size=24,
+        num_attention_heads=pick(draw, 2, 4),
+        q_lora_rank=pick(draw, 16, 24),
+        kv_lora_rank=pick(draw, 8, 16),
+        qk_nope_head_dim=pick(draw, 8, 16),
+        qk_rope_head_dim=8,
+        v_head_dim=pick(draw, 8, 16),
+        n_routed_experts=count,
+        n_shared_experts=pick(draw, 1, 2),
+        num_experts_per_tok=2,
+        n_group=pick(draw, 1, 2),
+        topk_group=1,
+        attention_bias=draw(st.booleans()),
+    )
+
+
+def deepseek(draw):
+    found = latent(draw)
+    found["q_lora_rank"] = pick(draw, None, 16)
+    found["first_k_dense_replace"] = draw(st.integers(0, found["num_hidden_layers"]))
+    return found | {"num_key_value_heads": found["num_attention_heads"]}
+
+
+def glm4_moe_lite(draw):
+    found = deepseek(draw)
+    # the class goes by this list alone, and has one dense layer without it
+    found["mlp_layer_types"] = words(draw, found["num_hidden_layers"], "dense", "sparse")
+    return found
+
+
+def sparse_latent(draw):
+    found = latent(draw) | {
+        "index_n_heads": pick(draw, 1, 2),
+        "index_head_dim": pick(draw, 8, 16),
+        "index_topk": 16,
+    }
+    found["num_key_value_heads"] = found["num_attention_heads"]
+    found["first_k_dense_replace"] = draw(st.integers(0, found["num_hidden_layers"]))
+    return found
+
+
+def glm_moe_dsa(draw):
+    found = sparse_latent(draw)
+    found["indexer_types"] = words(draw, found["num_hidden_layers"], "full", "shared", first="full")
+    return found
+
+
+def glm4_moe(draw):
+    found = dense(
+        draw,
+        attention_bias=draw(st.booleans()),
+        use_qk_norm=draw(st.booleans()),
+        moe_intermediate_size=24,
+        n_shared_experts=pick(draw, 1, 2),
+        num_experts_per_tok=2,
+        n_routed_experts=pick(draw, 4, 8),
+        n_group=pick(draw, 1, 2),
+        topk_group=1,
+    )
+    found["first_k_dense_replace"] = draw(st.integers(0, found["num_hidden_layers"]))
+    return found
+
+
+def kimi_linear(draw):
+    found = latent(draw)
+    for name in ("n_routed_experts", "n_shared_experts", "n_group", "num_experts_per_tok"):
+        del found[name]
+    layers = found["num_hidden_layers"]
+    full = [i for i in range(1, layers + 1) if draw(st.booleans())]
+    found |= {
+        "num_experts": pick(draw, 4, 8),
+        "num_experts_per_token": 2,
+        "num_shared_experts": pick(draw, 1, 2),
+        "q_lora_rank": pick(draw, None, 16),
+        "first_k_dense_replace": draw(st.integers(0, layers)),
+        "linear_attn_config": {
+            "full_attn_layers": full,
+            "kda_layers": [i for i in range(1, layers + 1) if i not in full],
+            "num_heads": pick(draw, 1, 2),
+            "head_dim": pick(draw, 8, 16),
+            "short_conv_kernel_size": pick(draw, 2, 4),
+        },
+        "pad_token_id": 0,
+        "tie_word_embeddings": False,
+    }
+    return found
+
+
+def minimax_m2(draw):
+    return dense(draw) | experts(draw, "num_local_experts")
+
+
+def minimax_m3(draw):
+    found = dense(
+        draw,
+        dense_intermediate_size=pick(draw, 40, 80),
+        shared_intermediate_size=pick(draw, 24, 40),
+        index_n_heads=pick(draw, 1, 2),
+        index_head_dim=pick(draw, 8, 16),
+    ) | experts(draw, "num_local_experts")
+    layers = found["num_hidden_layers"]
+    found["layer_types"] = words(draw, layers, "minimax_m3_sparse", "full_attention")
+    found["mlp_layer_types"] = words(draw, layers, "dense", "sparse")
+    return found
+
+
+def llama4(draw):
+    found = dense(
+        draw,
+        attention_bias=draw(st.booleans()),
+        intermediate_size_mlp=pick(draw, 40, 80),
+        interleave_moe_layer_step=pick(draw, 1, 2, 3),
+        attention_chunk_size=16,
+        pad_token_id=0,
+    )
+    return found | experts(draw, "num_local_experts")
+
+
+def ernie_moe(draw):
+    found = frame(
+        draw,
+        intermediate_size=40,
+        moe_intermediate_size=24,
+        moe_num_shared_experts=pick(draw, 0, 1, 2),
+        moe_layer_interval=pick(draw, 1, 2),
+        use_bias=draw(st.booleans()),
+        **heads(draw, head_dim=False),
+    ) | experts(draw, "moe_num_experts", "moe_k")
+    layers = found["num_hidden_layers"]
+    found["moe_layer_start_index"] = draw(st.integers(0, layers - 1))
+    found["moe_layer_end_index"] = pick(draw, -1, layers - 1)
+    return found
+
+
+def hunyuan_moe(draw):
+    found = dense(draw, attention_bias=draw(st.booleans()), pad_token_id=0)
+    return found | experts(draw, topk="moe_topk")
+
+
+def hy_v3(draw):
+    found = dense(
+        draw,
+        attention_bias=draw(st.booleans()),
+        mlp_bias=draw(st.booleans()),
+        moe_intermediate_size=24,
+        num_shared_experts=pick(draw, 1, 2),
+    ) | experts(draw)
+    found["mlp_layer_types"] = words(draw, found["num_hidden_layers"], "dense", "sparse")
+    return found
+
+
+def nemotron_h(draw):
+    kinds = words(draw, draw(st.integers(1, 6)), "M", "*", "-", "E")
+    heads_of_state = pick(draw, 2, 4)
+    return {
+        "vocab_size": pick(draw, 32, 61),
+        "hidden_size": 64,
+        "hybrid_override_pattern": "".join(kinds),
+        "max_position_embeddings": 64,
+        "tie_word_embeddings": False,
+        "intermediate_size": pick(draw, 40, 96),
+        "mlp_bias": False,
+        "use_bias": draw(st.booleans()),
+        "use_conv_bias": draw(st.booleans()),
+        "mamba_num_heads": heads_of_state,
+        "mamba_head_dim": pick(draw, 8, 16),
+        "n_groups": pick(draw, 1, 2),
+        "ssm_state_size": pick(draw, 8, 16),
+        "conv_kernel": pick(draw, 2, 4),
+        "n_routed_experts": 4,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 24,
+        "moe_shared_expert_intermediate_size": 40,
+        "moe_latent_size": pick(draw, None, 16),
+        **heads(draw),
+    }
+
+
+def jamba(draw):
+    period, expert_period = pick(draw, 2, 3), pick(draw, 1, 2)
+    found = frame(
+        draw,
+        intermediate_size=40,
+        attn_layer_period=period,
+        attn_layer_offset=draw(st.integers(0, period - 1)),
+        expert_layer_period=expert_period,
+        expert_layer_offset=draw(st.integers(0, expert_period - 1)),
+        mamba_d_state=pick(draw, 4, 8),
+        mamba_d_conv=pick(draw, 2, 4),
+        mamba_expand=pick(draw, 1, 2),
+        mamba_dt_rank=pick(draw, "auto", 5),
+        mamba_conv_bias=draw(st.booleans()),
+        mamba_proj_bias=draw(st.booleans()),
+        use_mamba_kernels=False,
+        **heads(draw, head_dim=False),
+    )
+    return found | experts(draw)
+
+
+def granite_moe(draw):
+    found = frame(draw, intermediate_size=24, **heads(draw, head_dim=False))
+    found["attention_bias"] = draw(st.booleans())
+    return found | experts(draw, "num_local_experts")
+
+
+def granite_shared(draw):
+    return granite_moe(draw) | {"shared_intermediate_size": pick(draw, 0, 40)}
+
+
+def granite_hybrid(draw):
+    found = granite_moe(draw) | {
+        "shared_intermediate_size": 40,
+        "hidden_size": 64,
+        "mamba_n_heads": pick(draw, 4, 8),
+        "mamba_d_head": "auto",
+        "mamba_expand": 2,
+        "mamba_d_state": pick(draw, 8, 16),
+        "mamba_d_conv": pick(draw, 2, 4),
+        "mamba_n_groups": pick(draw, 1, 2),
+        "mamba_conv_bias": draw(st.booleans()),
+        "mamba_proj_bias": draw(st.booleans()),
+    }
+    if draw(st.booleans()):
+        found["num_local_experts"] = 0
+    found["layer_types"] = words(draw, found["num_hidden_layers"], "mamba", "attention")
+    return found
+
+
+def deepseek_v4(draw):
+    layers = draw(st.integers(1, 6))
+    group = pick(draw, 1, 2)
+    return frame(
+        draw,
+        num_hidden_layers=layers,
+        num_attention_heads=group * pick(draw, 1, 2),
+        head_dim=pick(draw, 16, 32),
+        qk_rope_head_dim=8,
+        q_lora_rank=pick(draw, 16, 24),
+        o_groups=group,
+        o_lora_rank=pick(draw, 8, 16),
+        moe_intermediate_size=24,
+        n_routed_experts=pick(draw, 4, 8),
+        num_experts_per_tok=2,
+        index_n_heads=pick(draw, 1, 2),
+        index_head_dim=pick(draw, 8, 16),
+        index_topk=8,
+        hc_mult=pick(draw, 2, 4),
+        num_hash_layers=draw(st.integers(0, layers)),
+        sliding_window=8,
+        compress_ratios=words(draw, layers, 0, 4, 128),
+    )
+
+
+def mimo_v2_flash(draw):
+    found = frame(
+        draw,
+        intermediate_size=40,
+        moe_intermediate_size=24,
+        n_routed_experts=4,
+        num_experts_per_tok=2,
+        sliding_window=8,
+        num_key_value_heads=pick(draw, 1, 2),
+        num_attention_heads=8,
+        head_dim=pick(draw, 16, 24),
+        v_head_dim=pick(draw, 8, 16),
+        attention_bias=draw(st.booleans()),
+    )
+    layers = found["num_hidden_layers"]
+    found["layer_types"] = words(draw, layers, "full_attention", "sliding_attention")
+    found["mlp_layer_types"] = words(draw, layers, "dense", "sparse")
+    return found
+
+
+DRAWINGS = {
+    "deepseek_v2": deepseek,
+    "deepseek_v3": deepseek,
+    "deepseek_v32": sparse_latent,
+    "deepseek_v4": deepseek_v4,
+    "ernie4_5": ernie4_5,
+    "ernie4_5_moe": ernie_moe,
+    "falcon": falcon,
+    "gemma2": gemma,
+    "gemma3_text": gemma,
+    "gemma3n_text": gemma3n,
+    "gemma4_text": gemma4,
+    "glm4_moe": glm4_moe,
+    "glm4_moe_lite": glm4_moe_lite,
+    "glm_moe_dsa": glm_moe_dsa,
+    "gpt2": gpt2,
+    "gpt_oss": gpt_oss,
+    "granite": llama,
+    "granitemoe": granite_moe,
+    "granitemoehybrid": granite_hybrid,
+    "granitemoeshared": granite_shared,
+    "hunyuan_v1_dense": hunyuan_dense,
+    "hunyuan_v1_moe": hunyuan_moe,
+    "hy_v3": hy_v3,
+    "jamba": jamba,
+    "kimi_linear": kimi_linear,
+    "llama": llama,
+    "llama4_text": llama4,
+    "mimo_v2_flash": mimo_v2_flash,
+    "minimax_m2": minimax_m2,
+    "minimax_m3_vl_text": minimax_m3,
+    "ministral3": mistral,
+    "mistral": mistral,
+    "mixtral": mixtral,
+    "nemotron_h": nemotron_h,
+    "phi3": phi3,
+    "qwen2": qwen2,
+    "qwen2_moe": qwen2_moe,
+    "qwen3": qwen3,
+    "qwen3_5_moe_text": qwen3_5_moe,
+    "qwen3_5_text": qwen3_5,
+    "qwen3_moe": qwen3_moe,
+    "qwen3_next": qwen3_next,
+    "seed_oss": seed_oss,
+    "smollm3": smollm3,
+}
+"""Model type → how to draw a config of it."""

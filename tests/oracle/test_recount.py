@@ -1,0 +1,183 @@
+"""Recounts by transformers on the meta device, from configs drawn within each family's rules."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ledgerkit.errors import LedgerError
+from ledgerkit.readers.config import read_config
+from ledgerkit.readers.families import FAMILIES
+from tests.oracle.drawings import DRAWINGS
+
+pytestmark = pytest.mark.oracle
+
+NO_CLASS = {
+    "gemma4_unified_text": "reads like gemma4_text; its class takes no experts and no tables",
+    "kimi_k2": "remote code; reads like deepseek_v3",
+    "mimo": "remote code; checked against the published checkpoint total",
+    "mimo_v2": "remote code; checked against the published checkpoint headers",
+    "minimax": "its class keeps computed decay buffers: compared without them below",
+    "minimax_m1": "remote code; reads like minimax",
+    "minimax_m3": "remote code; reads like minimax_m3_vl_text",
+    "minimax_text_01": "remote code; reads like minimax",
+    "mistral4": "no causal class in the library; built through its text class below",
+    "nemotron-nas": "remote code; checked by hand counts",
+    "qwen3_vl_moe_text": "no causal class of its own; reads like qwen3_moe",
+    "qwen3_vl_text": "no causal class of its own; reads like qwen3",
+    "step3_text": "remote code; checked by hand counts",
+    "step3p5": "built through its multimodal class below",
+    "step3p7_text": "built through its multimodal class below",
+}
+"""Model types that the oracle cannot build from a text config, and what checks them instead."""
+
+if importlib.util.find_spec("torch") is None or importlib.util.find_spec("transformers") is None:
+    pytest.skip("the oracle needs torch and transformers", allow_module_level=True)
+
+
+def build(config):
+    """A model without memory for its weights."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    with torch.device("meta"):
+        return AutoModelForCausalLM.from_config(config)
+
+
+def count(model, skip=()):
+    """Parameters, tied ones once, and stored buffers."""
+    total = sum(parameter.numel() for parameter in model.parameters())
+    for module in model.modules():
+        for name, buffer in module.named_buffers(recurse=False):
+            stored = name not in module._non_persistent_buffers_set
+            if stored and name not in skip:
+                total += buffer.numel()
+    return total
+
+
+def oracle_config(model_type, fields):
+    from transformers import AutoConfig
+
+    return AutoConfig.for_model(model_type, **fields)
+
+
+def test_every_family_has_an_oracle_or_a_reason():
+    assert set(FAMILIES) == set(DRAWINGS) | set(NO_CLASS)
+    assert not set(DRAWINGS) & set(NO_CLASS)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("model_type", sorted(DRAWINGS))
+@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(data=st.data())
+def test_counts_are_equal_on_drawn_configs(model_type, data):
+    fields = data.draw(st.composite(DRAWINGS[model_type])())
+    expected = count(build(oracle_config(model_type, fields)))
+    ours = read_config({"model_type": model_type, **fields})
+    assert ours.parameter_count == expected, fields
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("model_type", sorted(DRAWINGS))
+@settings(max_examples=3, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_counts_are_equal_on_configs_as_the_library_saves_them(model_type, data):
+    """Its own ``config.json`` has more and other fields than the drawn one."""
+    fields = data.draw(st.composite(DRAWINGS[model_type])())
+    config = oracle_config(model_type, fields)
+    saved = {**config.to_dict(), "architectures": None}
+    try:
+        ours = read_config(saved)
+    except LedgerError as error:
+        pytest.fail(f"{error}\n{saved}")
+    assert ours.parameter_count == count(build(config)), saved
+
+
+def text_class(module, name):
+    import importlib
+
+    return getattr(importlib.import_module(f"transformers.models.{module}"), name)
+
+
+@pytest.mark.filterwarnings("ignore")
+@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_mistral4_through_its_text_class(data):
+    import torch
+
+    fields = data.draw(st.composite(DRAWINGS["deepseek_v3"])())
+    config = oracle_config("mistral4", fields)
+    with torch.device("meta"):
+        model = text_class("mistral4", "Mistral4ForCausalLM")(config)
+    ours = read_config({"model_type": "mistral4", **fields})
+    assert ours.parameter_count == count(model), fields
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("module", ["qwen3_vl", "qwen3_vl_moe"])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_vision_language_text_models_through_their_text_class(module, data):
+    import torch
+
+    model_type = f"{module}_text"
+    drawing = DRAWINGS["qwen3_moe" if module.endswith("moe") else "llama"]
+    fields = data.draw(st.composite(drawing)())
+    fields.pop("mlp_bias", None)
+    config = oracle_config(model_type, fields | {"pad_token_id": 0})
+    name = "Qwen3VLMoeTextModel" if module.endswith("moe") else "Qwen3VLTextModel"
+    with torch.device("meta"):
+        body = text_class(module, name)(config)
+    head = 0 if fields["tie_word_embeddings"] else fields["vocab_size"] * fields["hidden_size"]
+    ours = read_config({"model_type": model_type, **fields})
+    assert ours.parameter_count == count(body) + head, fields
+
+
+@pytest.mark.filterwarnings("ignore")
+@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_minimax_without_its_decay_buffers(data):
+    fields = data.draw(st.composite(DRAWINGS["mixtral"])())
+    fields.pop("sliding_window")
+    layers = fields["num_hidden_layers"]
+    fields["layer_types"] = [
+        data.draw(st.sampled_from(["full_attention", "linear_attention"])) for _ in range(layers)
+    ]
+    model = build(oracle_config("minimax", fields))
+    decay = ("slope_rate", "query_decay", "key_decay", "diagonal_decay")
+    ours = read_config({"model_type": "minimax", **fields})
+    assert ours.parameter_count == count(model, skip=decay), fields
+
+
+@pytest.mark.filterwarnings("ignore")
+@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_step3p7_through_its_multimodal_class(data):
+    import torch
+
+    fields = data.draw(st.composite(DRAWINGS["hy_v3"])())
+    experts = fields.pop("num_experts")
+    fields.pop("num_shared_experts")
+    layers = fields["num_hidden_layers"]
+    fields |= {
+        "n_routed_experts": experts,
+        "num_local_experts": experts,
+        "share_expert_dim": 40,
+        "sliding_window": 8,
+        "mlp_bias": False,
+        "pad_token_id": 0,
+        "num_sliding_attention_heads": fields["num_attention_heads"] * 2,
+        "layer_types": [
+            data.draw(st.sampled_from(["full_attention", "sliding_attention"]))
+            for _ in range(layers)
+        ],
+    }
+    config = text_class("step3p7", "Step3p7TextConfig")(**fields)
+    with torch.device("meta"):
+        body = text_class("step3p7", "Step3p7TextModel")(config)
+    head = 0 if fields["tie_word_embeddings"] else fields["vocab_size"] * fields["hidden_size"]
+    ours = read_config({"model_type": "step3p5", **fields})
+    assert ours.parameter_count == count(body) + head, fields
