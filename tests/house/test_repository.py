@@ -119,3 +119,12 @@ def test_constraints_pin_exactly_and_cover_what_we_require() -> None:
     ]
     names = {re.split(r"[\s\[<>=!~;]", one)[0].lower().replace("_", "-") for one in required}
     assert names <= pinned
+
+
+@pytest.mark.parametrize("name", ["README.md", "README.zh.md"])
+def test_python_of_the_readme_runs(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, name, "exec"), {})  # noqa: S102
