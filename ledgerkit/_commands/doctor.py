@@ -92,7 +92,7 @@ def _packages(say: Callable[..., str]) -> Iterator[Finding]:
         version = _version(package)
         name = say("package", name=package)
         if version is None:
-            yield Finding(name, say("missing"), say("install"))
+            yield Finding(name, say("missing"), say("install", name=package))
         else:
             yield Finding(name, version)
 
@@ -104,7 +104,7 @@ def _front_ends(say: Callable[..., str]) -> Iterator[Finding]:
     for distribution, extension in FRONT_ENDS.items():
         name = say("frontend", name=distribution)
         if (version := _version(distribution)) is None:
-            yield Finding(name, say("missing"), say("install"))
+            yield Finding(name, say("missing"), say("install", name=distribution))
             continue
         fix = say("frontend_fix", name=distribution, version=version)
         manifest = f"labextensions/{extension}/package.json"
@@ -138,9 +138,9 @@ def _renderer(say: Callable[..., str]) -> Finding:
     try:
         svg = vl_convert.vegalite_to_svg(json.dumps(spec))
     except ValueError as error:
-        return Finding(say("renderer"), str(error), say("install"))
+        return Finding(say("renderer"), str(error), say("install", name="vl-convert-python"))
     if not svg.startswith("<svg"):
-        return Finding(say("renderer"), svg[:60], say("install"))
+        return Finding(say("renderer"), svg[:60], say("install", name="vl-convert-python"))
     seconds = f"{time.perf_counter() - started:.1f}"
     return Finding(say("renderer"), say("renderer_ok", seconds=seconds))
 

@@ -65,7 +65,7 @@ def bundled_notebook() -> Path:
     raise FigureError(
         "the notebook of the figures is missing from this installation",
         given=NOTEBOOK,
-        fix="reinstall ledgerkit-llm, or name a notebook with --notebook",
+        fix="reinstall ledgerkit, or name a notebook with --notebook",
     )
 
 

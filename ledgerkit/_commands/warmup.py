@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run one ledger and say how long it took."""
+    """Run one ledger and one sweep, and say how long it took."""
     import ledgerkit as lk
 
     started = time.perf_counter()
@@ -27,6 +27,20 @@ def run(arguments: argparse.Namespace) -> int:
         lk.Deployment(),
         lk.Workload(prompt_tokens=1024, output_tokens=128),
     )
+    for concurrency in (1, [1, 2]):
+        points = lk.sweep(
+            model="llama-3.1-8b",
+            hardware="h100-sxm-80gb",
+            prompt_tokens=1024,
+            output_tokens=128,
+            concurrency=concurrency,
+            progress=False,
+        )
+        points.collect()
+        points.select("decode_bound", "prefill_ffn_mlp_flop").collect()
+        points.pareto("tpot_s", "tokens_per_s")
+        points.best("tokens_per_s", subject_to={"tpot_s": 1.0})
+        points.histogram("tpot_s", bins=2)
     elapsed_s = time.perf_counter() - started
     print(text.get("command.warmup.done", arguments.language, seconds=f"{elapsed_s:.1f}"))
     return 0

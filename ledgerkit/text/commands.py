@@ -27,10 +27,7 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
     "command.doctor.fix": {"zh": "怎么修：{fix}", "en": "do: {fix}"},
     "command.doctor.package": {"zh": "依赖 {name}", "en": "package {name}"},
     "command.doctor.missing": {"zh": "未安装", "en": "not installed"},
-    "command.doctor.install": {
-        "zh": "pip install ledgerkit-llm",
-        "en": "pip install ledgerkit-llm",
-    },
+    "command.doctor.install": {"zh": "pip install {name}", "en": "pip install {name}"},
     "command.doctor.frontend": {"zh": "前端 {name}", "en": "front end of {name}"},
     "command.doctor.frontend_missing": {
         "zh": "JupyterLab 找不到它：控件会显示 “model not found”",
@@ -51,8 +48,8 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
     },
     "command.doctor.fonts": {"zh": "自带字体", "en": "own fonts"},
     "command.doctor.fonts_fix": {
-        "zh": "重装 ledgerkit-llm：缺了字体，中文图会变成方块",
-        "en": "reinstall ledgerkit-llm: without its fonts Chinese figures show boxes",
+        "zh": "重装 ledgerkit：缺了字体，中文图会变成方块",
+        "en": "reinstall ledgerkit: without its fonts Chinese figures show boxes",
     },
     "command.doctor.cache": {"zh": "内核缓存", "en": "kernel cache"},
     "command.doctor.cache_none": {
