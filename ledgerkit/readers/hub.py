@@ -197,17 +197,44 @@ def _fetch(place: _Place, name: str, *, optional: bool = False) -> Path | None:
     client = _client()
     with _translated(place, name), _quiet(client):
         try:
+            answers = _hub_answers(client, place, name)
             return Path(
                 client.hf_hub_download(
                     place.repo, name, revision=place.revision, token=place.token,
                     endpoint=place.endpoint, cache_dir=place.cache_dir,
-                    etag_timeout=place.timeout_s,
+                    local_files_only=not answers,
                 )
             )  # fmt: skip
         except client.errors.EntryNotFoundError as problem:
             if optional and not isinstance(problem, client.errors.LocalEntryNotFoundError):
                 return None
             raise
+
+
+def _hub_answers(client: Any, place: _Place, name: str) -> bool:
+    """Whether the hub has the file; False when only the cache can serve it.
+
+    Asked by one request with our own time limit: the client alone would try again for minutes.
+    """
+    if client.constants.HF_HUB_OFFLINE:
+        return False
+    url = client.hf_hub_url(place.repo, name, revision=place.revision, endpoint=place.endpoint)
+    try:
+        client.get_hf_file_metadata(url, token=place.token, timeout=place.timeout_s)
+    except _transport_errors(client) as problem:
+        status = getattr(getattr(problem, "response", None), "status_code", 500)
+        cached = client.try_to_load_from_cache(
+            place.repo, name, cache_dir=place.cache_dir, revision=place.revision
+        )
+        if status >= 500 and isinstance(cached, str):
+            return False
+        raise
+    return True
+
+
+def _transport_errors(client: Any) -> tuple[type[BaseException], ...]:
+    """Return what a failing connection raises: errors of requests or httpx, by client version."""
+    return (OSError, *client.errors.HfHubHTTPError.__bases__)
 
 
 def _header(place: _Place, file: str) -> list[StoredTensor]:
@@ -247,9 +274,8 @@ def _quiet(client: Any) -> Iterator[None]:
 @contextmanager
 def _translated(place: _Place, name: str) -> Iterator[None]:
     """Turn what the client raises into a ``HubError`` that says what to do."""
-    errors = _client().errors
-    # requests or httpx errors, by the version of the client
-    transport = (OSError, *errors.HfHubHTTPError.__bases__)
+    client = _client()
+    errors = client.errors
     where = f"{place.repo}" + (f"@{place.revision}" if place.revision else "")
     try:
         yield
@@ -273,7 +299,7 @@ def _translated(place: _Place, name: str) -> Iterator[None]:
                        fix="check HF_TOKEN and HF_ENDPOINT") from None  # fmt: skip
     except errors.HFValidationError as problem:
         raise HubError("no hub id", given=str(problem)) from None
-    except transport as problem:
+    except _transport_errors(client) as problem:
         raise _unreachable(where, name, problem) from None
 
 
