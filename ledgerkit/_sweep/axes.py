@@ -91,7 +91,7 @@ def zip_axes(**axes: Any) -> ZippedAxes:
     return ZippedAxes(values)
 
 
-def geomspace(start: int, stop: int, num: int) -> tuple[int, ...]:
+def geomspace(start: Any, stop: Any, num: Any) -> tuple[int, ...]:
     """Whole numbers that grow by a constant factor, each once.
 
     Parameters
@@ -175,9 +175,9 @@ class Axes:
         if missing:
             raise SweepError("a sweep needs more fields", given=sorted(seen),
                              fix=f"give {', '.join(f'{name}=' for name in missing)}")  # fmt: skip
-        for name in FIELDS:
-            if name not in seen:
-                groups.append(Group({name: _checked(name, default(name))}))
+        groups += [
+            Group({name: _checked(name, default(name))}) for name in FIELDS if name not in seen
+        ]
         return cls(tuple(groups), tuple(name for name in FIELDS if name in seen))
 
 

@@ -10,19 +10,29 @@ import polars as pl
 
 from ledgerkit._sweep.axes import FIELDS
 from ledgerkit._sweep.columns import CATEGORIES, COLUMNS
+from ledgerkit._sweep.frames import Frames
 from ledgerkit._sweep.task import Condition, codes
 from ledgerkit.errors import SweepError
 
 KNOWN = (*FIELDS, *COLUMNS)
 
-_WHOLE_FRAME = {
-    "Agg", "Window", "Over", "Rolling", "Sort", "SortBy", "Gather", "Slice", "Filter", "Explode",
-    "AnonymousFunction", "Len", "Element",
+_PARTS = {
+    "BinaryExpr": ("left", "right"),
+    "Ternary": ("predicate", "truthy", "falsy"),
+    "Cast": ("expr",),
+}
+"""Parts of an expression whose value in a row follows from that row, and their operands."""
+
+_FUNCTIONS = {
+    "Abs", "AllHorizontal", "AnyHorizontal", "Ceil", "Clip", "Coalesce", "Exp", "FillNull", "Floor",
+    "IsBetween", "IsFinite", "IsIn", "IsInfinite", "IsNan", "IsNotNan", "IsNotNull", "IsNull",
+    "Log", "Log1p", "MaxHorizontal", "MinHorizontal", "Negate", "Not", "Pow", "Replace",
+    "ReplaceStrict", "Round", "RoundSF", "Sign", "StringExpr", "SumHorizontal",
 }  # fmt: skip
-"""Parts of an expression whose value depends on other rows, which a unit does not see."""
+"""Functions of which the same holds."""
 
 
-def check_names(names: Iterable[str], what: str) -> tuple[str, ...]:
+def check_names(names: Iterable[Any], what: str) -> tuple[str, ...]:
     """Refuse names that are no columns of a sweep."""
     given = tuple(names)
     unknown = [name for name in given if not isinstance(name, str) or name not in KNOWN]
@@ -35,40 +45,56 @@ def check_names(names: Iterable[str], what: str) -> tuple[str, ...]:
     return given
 
 
-def from_expression(expression: Any, what: str) -> Condition:
-    """Check a polars expression: known columns, a truth value for each row on its own."""
+def from_expression(expression: Any, what: str, frames: Frames) -> Condition:
+    """Check a polars expression: known columns, true or false for each row on its own."""
     if not isinstance(expression, pl.Expr):
         raise SweepError(f"{what} needs a polars expression", given=expression,
                          fix="write for example pl.col('tpot_s') < 0.05")  # fmt: skip
     needs = check_names(dict.fromkeys(expression.meta.root_names()), what)
-    nodes = set(_nodes(json.loads(expression.meta.serialize(format="json"))))
-    if nodes & _WHOLE_FRAME:
+    other = _not_by_row(json.loads(expression.meta.serialize(format="json")))
+    if other:
         raise SweepError(
-            f"{what} must judge each point on its own", given=", ".join(sorted(nodes & _WHOLE_FRAME)),
+            f"{what} must judge each point on its own", given=other,
             fix="compare columns with numbers; aggregate after .collect()",
         )  # fmt: skip
+    try:
+        dtype = frames.empty(needs).select(expression.alias("mask")).dtypes[0]
+    except pl.exceptions.PolarsError as error:
+        raise SweepError(f"{what} cannot be computed: {error}", given=str(expression)) from error
+    if dtype != pl.Boolean:
+        raise SweepError(f"{what} must be true or false", given=str(dtype),
+                         fix="compare with a number")  # fmt: skip
     return Condition(needs, expression=expression)
 
 
-def _nodes(tree: Any) -> Iterable[str]:
-    """Names of the nodes of a serialized expression."""
-    if isinstance(tree, dict):
-        for key, value in tree.items():
-            yield key
-            yield from _nodes(value)
-    elif isinstance(tree, list):
-        for value in tree:
-            yield from _nodes(value)
-    elif isinstance(tree, str):
-        yield tree
+def _not_by_row(node: Any) -> str | None:
+    """Name the first part of a serialized expression that may look at other rows."""
+    kind, body = next(iter(node.items())) if isinstance(node, dict) else (str(node), {})
+    if kind == "Column":
+        return None
+    if kind == "Literal":
+        return "Series" if "Series" in body else None
+    if kind == "Alias":
+        return _not_by_row(body[0])
+    if kind == "Function":
+        name = body["function"]
+        while isinstance(name, dict):
+            name, inner = next(iter(name.items()))
+            name = inner if name == "Boolean" else name
+        if name not in _FUNCTIONS:
+            return str(name)
+        return next(filter(None, map(_not_by_row, body["input"])), None)
+    if kind not in _PARTS:
+        return kind
+    return next(filter(None, (_not_by_row(body[part]) for part in _PARTS[kind])), None)
 
 
-def from_limits(limits: Any) -> tuple[Condition, ...]:
+def from_limits(limits: Any, frames: Frames) -> tuple[Condition, ...]:
     """Turn ``subject_to`` into conditions: an expression, or limits by column."""
     if limits is None:
         return ()
     if not isinstance(limits, Mapping):
-        return (from_expression(limits, "subject_to"),)
+        return (from_expression(limits, "subject_to", frames),)
     check_names(limits, "subject_to")
     return tuple(_limit(name, value) for name, value in limits.items())
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from ledgerkit._sweep.axes import DEPLOYMENT_FIELDS, FIELDS, TABLE_FIELDS, value_name
@@ -47,7 +44,16 @@ class Frames:
             return pl.Series(name, [one], dtype=dtype).new_from_index(0, piece.size)
         if name in FIELDS:
             return pl.Series(name, piece.axis(name))
-        return to_series(name, values[name], dtype)
+        column = COLUMNS[name]
+        if column.kind in CATEGORIES:
+            categories = pl.Series(name, CATEGORIES[column.kind], dtype=dtype)
+            return categories.gather(pl.Series(values.codes(name)))
+        if column.kind == "text":
+            return pl.Series(name, [values.text(name)], dtype=dtype).new_from_index(0, piece.size)
+        series = pl.Series(name, values[name])
+        if column.kind == "whole":
+            return series.cast(dtype)
+        return series.fill_nan(None) if column.nullable else series
 
     def frame(self, names: Sequence[str], pieces: Iterable[Values]) -> pl.DataFrame:
         """Columns of pieces, one below the other."""
@@ -59,17 +65,3 @@ class Frames:
     def empty(self, names: Sequence[str]) -> pl.DataFrame:
         """No rows, right types."""
         return pl.DataFrame(schema={name: self.dtype(name) for name in names})
-
-
-def to_series(name: str, array: npt.NDArray[Any], dtype: Any) -> pl.Series:
-    """Array to column: codes to categories, NaN to null where a value can be missing."""
-    column = COLUMNS[name]
-    if column.kind in CATEGORIES:
-        categories = pl.Series(name, CATEGORIES[column.kind], dtype=dtype)
-        return categories.gather(pl.Series(array))
-    if column.kind == "text":
-        return pl.Series(name, array.tolist(), dtype=pl.String)
-    if column.kind == "whole":
-        return pl.Series(name, array.astype(np.int64))
-    series = pl.Series(name, array)
-    return series.fill_nan(None) if column.nullable else series

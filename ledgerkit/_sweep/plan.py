@@ -53,6 +53,9 @@ class Plan(Protocol):
     def devices(self) -> list[Hardware]:
         """Devices, each once."""
 
+    def content(self) -> Iterator[bytes]:
+        """All that the points follow from."""
+
     def pieces(self, unit: int, tables: Lookup, dropped: Counter[str]) -> Iterator[Piece]:
         """Points of one unit, those that cannot be counted in ``dropped``."""
 
@@ -137,6 +140,13 @@ class GridPlan:
         """Devices, each once."""
         return list({device.slug: device for device in self._values("hardware")}.values())
 
+    def content(self) -> Iterator[bytes]:
+        """All that the points follow from."""
+        for group in (*self._tables.groups, *self._lines.groups, *self._rows.groups):
+            for name, values in group.columns.items():
+                yield name.encode()
+                yield content_of(values)
+
     def _values(self, field: str) -> tuple[Any, ...]:
         found: tuple[Any, ...] = next(
             group.columns[field] for group in self._tables.groups if field in group.columns
@@ -176,22 +186,18 @@ class GridPlan:
         good_rows, reasons = usable_rows(prepared, values)
         for reason, count in reasons.items():
             dropped[reason] += count * len(lines)
-        most = prepared.most_sequences
-        if most is not None:
-            good = values["concurrency"] <= most
-            if self.paired:
-                dropped[QUEUED] += int((good_rows & ~good).sum())
-                good_rows &= good
-            else:
-                dropped[QUEUED] += int((~good).sum()) * int(good_rows.sum())
-                lines = lines[good]
-                values["concurrency"] = values["concurrency"][good]
-        if not good_rows.all():
-            rows = rows[good_rows]
-            for name in (*ROW_FIELDS, *(("concurrency",) if self.paired else ())):
-                values[name] = values[name][good_rows]
-        if not len(rows) or not len(lines):
+        good = values["concurrency"] <= (prepared.most_sequences or np.inf)
+        if self.paired:
+            dropped[QUEUED] += int((good_rows & ~good).sum())
+            good_rows &= good
+        else:
+            dropped[QUEUED] += int((~good).sum()) * int(good_rows.sum())
+            lines, values["concurrency"] = lines[good], values["concurrency"][good]
+        if not good_rows.any() or not len(lines):
             return
+        rows = rows[good_rows]
+        for name in (*ROW_FIELDS, *(("concurrency",) if self.paired else ())):
+            values[name] = values[name][good_rows]
         pair = rows // self._outputs
         base = setting * self.lines
 
@@ -238,3 +244,14 @@ def usable_rows(prepared: Prepared, values: Mapping[str, Index]) -> tuple[Any, C
     if beyond.any():
         reasons[BEYOND] += int(beyond.sum())
     return ~(cached | beyond), reasons
+
+
+def content_of(values: Any) -> bytes:
+    """Bytes that tell values of an axis apart."""
+    if isinstance(values, np.ndarray):
+        return values.tobytes()
+    described = (
+        value.model_dump_json() if hasattr(value, "model_dump_json") else repr(value)
+        for value in values
+    )
+    return "\n".join(described).encode()

@@ -12,7 +12,7 @@ import polars as pl
 
 from ledgerkit._sweep import axes as fields
 from ledgerkit._sweep.axes import FIELDS, REQUIRED, TABLE_FIELDS, WORKLOAD_FIELDS
-from ledgerkit._sweep.plan import QUEUED, UNIT_POINTS, Lookup, usable_rows
+from ledgerkit._sweep.plan import QUEUED, UNIT_POINTS, Lookup, content_of, usable_rows
 from ledgerkit._sweep.prepared import Index, Refused
 from ledgerkit._sweep.values import Piece
 from ledgerkit.errors import SweepError
@@ -67,6 +67,14 @@ class FramePlan:
         found = (setting["hardware"] for setting in self._settings)
         return list({device.slug: device for device in found}.values())
 
+    def content(self) -> Iterator[bytes]:
+        """All that the points follow from."""
+        yield self._setting_of.tobytes()
+        for setting in self._settings:
+            yield from (content_of([value]) for value in setting.values())
+        for values in self._columns.values():
+            yield content_of(values)
+
     def pieces(self, unit: int, tables: Lookup, dropped: Counter[str]) -> Iterator[Piece]:
         """Points of one unit, those that cannot be counted in ``dropped``."""
         numbers = np.arange(unit * UNIT_POINTS, min((unit + 1) * UNIT_POINTS, self.points))
@@ -79,10 +87,9 @@ class FramePlan:
             values = {name: column[at] for name, column in self._columns.items()}
             good, reasons = usable_rows(prepared, values)
             dropped.update(reasons)
-            if prepared.most_sequences is not None:
-                queued = good & (values["concurrency"] > prepared.most_sequences)
-                dropped[QUEUED] += int(queued.sum())
-                good &= ~queued
+            queued = good & (values["concurrency"] > (prepared.most_sequences or np.inf))
+            dropped[QUEUED] += int(queued.sum())
+            good &= ~queued
             if good.any():
                 yield self._piece(setting, at[good])
 

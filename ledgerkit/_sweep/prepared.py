@@ -57,7 +57,8 @@ class Prepared:
     ) -> Array:  # fmt: skip
         """Prefill of (prompt, cached) pairs: seconds[n], or the totals[n, 3, 5] if ``whole``.
 
-        Prompts that are NaN are left out. With ``first_pair`` the pairs are a run of the sweep's own, which are kept.
+        Prompts that are NaN are left out. With ``first_pair`` the pairs are a run of the sweep's
+        own, which are kept.
         """
         width = 15 if whole else 1
         if first_pair is None:

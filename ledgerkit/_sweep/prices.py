@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ledgerkit._sweep.plan import Plan
 from ledgerkit._sweep.task import Prices
 from ledgerkit.errors import SweepError
 
 
-def checked_prices(plan: Plan, given: Mapping[str, float] | None, source: str | None) -> Prices:
+def checked_prices(plan: Plan, given: Mapping[str, Any] | None, source: str | None) -> Prices:
     """Check the user's prices.
 
     Raises
@@ -50,5 +51,7 @@ def check_one_source(plan: Plan, prices: Prices, columns: Sequence[str]) -> None
             fix="choose one with price_source=, or give your own with prices={slug: usd_per_hour}",
         )  # fmt: skip
     if not found:
-        raise SweepError("no device of this sweep has a price", given=", ".join(plan.names("hardware")),
-                         fix="give your own with prices={slug: usd_per_hour}")  # fmt: skip
+        raise SweepError(
+            "no device of this sweep has a price", given=", ".join(plan.names("hardware")),
+            fix="give your own with prices={slug: usd_per_hour}",
+        )  # fmt: skip

@@ -38,7 +38,7 @@ class Display:
 
         bundle = {"text/plain": line}
         if self._handle is None:
-            self._handle = display(bundle, raw=True, display_id=True)
+            self._handle = display(bundle, raw=True, display_id=True)  # type: ignore[no-untyped-call]
         else:
             self._handle.update(bundle, raw=True)
 

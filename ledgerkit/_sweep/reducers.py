@@ -34,9 +34,9 @@ class Count:
     def __init__(self) -> None:
         self.points = 0
 
-    def reduce(self, frames: Frames, pieces: Pieces) -> int:
+    def reduce(self, frames: Frames, pieces: Pieces, unit: int) -> int:
         """Number of points of a unit."""
-        del frames
+        del frames, unit
         return sum(v.piece.size if mask is None else int(mask.sum()) for v, mask in pieces)
 
     def join(self, unit: int, part: int) -> None:
@@ -52,8 +52,9 @@ class Collect:
         self.needs = names
         self.parts: list[pl.DataFrame] = []
 
-    def reduce(self, frames: Frames, pieces: Pieces) -> pl.DataFrame:
+    def reduce(self, frames: Frames, pieces: Pieces, unit: int) -> pl.DataFrame:
         """Frame of a unit."""
+        del unit
         found, ids = [], []
         for values, mask in pieces:
             frame = frames.frame(self.needs, [values])
@@ -89,9 +90,9 @@ class Pareto:
         self.ids: Index = np.empty(0, dtype=np.int64)
         self.missing = 0
 
-    def reduce(self, frames: Frames, pieces: Pieces) -> tuple[Array, Index, int]:
+    def reduce(self, frames: Frames, pieces: Pieces, unit: int) -> tuple[Array, Index, int]:
         """Front of a unit: costs, numbers, points without a value."""
-        del frames
+        del frames, unit
         known = self.costs  # of lower units only: parts are joined in order
         missing = np.zeros(1, dtype=np.int64)
         found_costs, found_ids = [], []
@@ -139,10 +140,10 @@ class Best:
         self.missing = 0
 
     def reduce(
-        self, frames: Frames, pieces: Pieces
+        self, frames: Frames, pieces: Pieces, unit: int
     ) -> tuple[dict[tuple[Any, ...], list[tuple[float, int]]], int]:
         """Best of a unit: costs and numbers by group, points without a value."""
-        del frames
+        del frames, unit
         missing = np.zeros(1, dtype=np.int64)
         found: dict[tuple[Any, ...], list[tuple[float, int]]] = {}
         for values, mask in pieces:
@@ -208,9 +209,9 @@ class Histogram:
         self.needs = (column,)
         self.counts = np.zeros(len(edges) + 2, dtype=np.int64)
 
-    def reduce(self, frames: Frames, pieces: Pieces) -> Index:
+    def reduce(self, frames: Frames, pieces: Pieces, unit: int) -> Index:
         """Counts of a unit: below, bins, above, missing."""
-        del frames
+        del frames, unit
         counts = np.zeros_like(self.counts)
         for values, mask in pieces:
             column = costs_of(values, [(self.column, False)])[0]
@@ -231,9 +232,9 @@ class Extent:
         self.needs = (column,)
         self.low, self.high = np.inf, -np.inf
 
-    def reduce(self, frames: Frames, pieces: Pieces) -> tuple[float, float]:
+    def reduce(self, frames: Frames, pieces: Pieces, unit: int) -> tuple[float, float]:
         """Extent of a unit."""
-        del frames
+        del frames, unit
         low, high = np.inf, -np.inf
         for values, mask in pieces:
             column = costs_of(values, [(self.column, False)])[0]

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeVar
 
 from ledgerkit.errors import SweepCancelledError
@@ -89,25 +90,19 @@ def run(
     KeyboardInterrupt
         Passed on once the workers have stopped.
     """
-    started = time.perf_counter()
-    done_points = 0
-    waiting = iter(units)
+    meter = Meter(total_points, on_progress)
+    waiting = enumerate(units)
     running: dict[Future[T], tuple[int, int]] = {}
     ready: dict[int, tuple[int, T]] = {}
-    sent = consumed = 0
-    exhausted = False
+    consumed = 0
     with ThreadPoolExecutor(threads, thread_name_prefix="sweep") as pool:
         try:
             while True:
                 # results that wait for their turn count, so that one slow unit cannot fill memory
-                while not exhausted and len(running) + len(ready) < 3 * threads:
-                    unit = next(waiting, None)
-                    if unit is None:
-                        exhausted = True
-                        break
-                    running[pool.submit(work, unit)] = (sent, unit)
-                    sent += 1
-                if not running and not ready:
+                room = 3 * threads - len(running) - len(ready)
+                for turn, unit in islice(waiting, max(0, room)):
+                    running[pool.submit(work, unit)] = (turn, unit)
+                if not running:
                     break
                 finished, _ = wait(running, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
                 for future in finished:
@@ -116,17 +111,35 @@ def run(
                 while consumed in ready:
                     unit, result = ready.pop(consumed)
                     consume(unit, result)
-                    done_points += points_of(unit)
+                    meter.add(points_of(unit))
                     consumed += 1
-                if on_progress is not None:
-                    seconds = time.perf_counter() - started
-                    if on_progress(Progress(done_points, total_points, seconds)) is False:
-                        raise SweepCancelledError(
-                            f"cancelled after {done_points:,} of {total_points:,} points",
-                            fix="what was found so far is in .partial of this error",
-                        )
+                meter.report()
         except BaseException:
             stop.set()
             for future in running:
                 future.cancel()
             raise
+
+
+class Meter:
+    """Counts points, and reports."""
+
+    def __init__(self, total_points: int, on_progress: OnProgress | None) -> None:
+        self._total, self._tell = total_points, on_progress
+        self._started = time.perf_counter()
+        self._points = 0
+
+    def add(self, points: int) -> None:
+        """Count points that are done."""
+        self._points += points
+
+    def report(self) -> None:
+        """Tell how far the run is; raises if the answer is to stop."""
+        if self._tell is None:
+            return
+        elapsed_s = time.perf_counter() - self._started
+        if self._tell(Progress(self._points, self._total, elapsed_s)) is False:
+            raise SweepCancelledError(
+                f"cancelled after {self._points:,} of {self._total:,} points",
+                fix="what was found so far is in .partial of this error",
+            )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -69,15 +69,17 @@ class Condition:
         elif self.least is not None:
             kernels.within(-values[self.column], -self.least, allowed)
         else:
-            allowed &= np.isin(values[self.column], self.among)
+            allowed &= np.isin(values.codes(self.column), self.among)
 
 
 class Reducer(Protocol[R]):
     """What is kept of each unit, and how the parts are joined."""
 
-    needs: tuple[str, ...]
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Columns that it looks at."""
 
-    def reduce(self, frames: Frames, pieces: Sequence[tuple[Values, Mask | None]]) -> R:
+    def reduce(self, frames: Frames, pieces: Sequence[tuple[Values, Mask | None]], unit: int) -> R:
         """Part of one unit; runs in any thread or process."""
 
     def join(self, unit: int, part: R) -> None:
@@ -123,7 +125,7 @@ class Task(Generic[R]):
         """Reduce one unit."""
         dropped: Counter[str] = Counter()
         pieces = list(self.values(unit, tables, stopped, dropped))
-        return self.reducer.reduce(self.frames, pieces), dropped
+        return self.reducer.reduce(self.frames, pieces, unit), dropped
 
     def rows(self, ids: Index, names: Sequence[str], tables: Lookup) -> pl.DataFrame:
         """Columns of points by number, in that order."""

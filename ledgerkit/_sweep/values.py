@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ledgerkit._sweep.columns import AMOUNTS, COLUMNS
+from ledgerkit._sweep.columns import AMOUNTS
 from ledgerkit._sweep.prepared import Array, Index, Prepared
 from ledgerkit.costs.memory import RESERVE_BYTES, resident_by_ledger
 from ledgerkit.costs.table import Edge
 from ledgerkit.spec.axes import LEDGERS
+
+Codes = npt.NDArray[np.uint8]
 
 _AMOUNT = re.compile(rf"(prefill|decode)_({'|'.join(LEDGERS)})_({'|'.join(AMOUNTS)})")
 _HELD = re.compile(rf"hold_({'|'.join(LEDGERS)})_bytes")
@@ -92,14 +94,27 @@ class Values:
                 [np.arange(count), np.zeros(count), np.full(count, rows)], axis=1
             ).astype(np.int64)
 
-    def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        """Column by name: float64, or uint8 codes of a category."""
+    def __getitem__(self, name: str) -> Array:
+        """Numeric column by name."""
         if name not in self._kept:
             self._kept[name] = self._compute(name)
-        found: npt.NDArray[Any] = self._kept[name]
+        found: Array = self._kept[name]
         return found
 
-    def _compute(self, name: str) -> npt.NDArray[Any]:
+    def codes(self, name: str) -> Codes:
+        """Codes of a category by name."""
+        if name not in self._kept:
+            self._kept[name] = getattr(self, f"_{name}")()
+        found: Codes = self._kept[name]
+        return found
+
+    def text(self, name: str) -> str | None:
+        """Text that all points share."""
+        if self.price is None:
+            return None
+        return self.price.source if name == "price_source" else self.price.date
+
+    def _compute(self, name: str) -> Array:
         if name in ("attention_kv_s", "ffn_mlp_s", "scheduling_s"):
             name = f"decode_{name}"
         if amount := _AMOUNT.fullmatch(name):
@@ -109,7 +124,7 @@ class Values:
         if name.startswith(("ttft_s", "tpot_s")):
             quantity, _, edge = name.partition("_s")
             return self._seconds(quantity, edge.lstrip("_") or "mid")  # type: ignore[arg-type]
-        found: npt.NDArray[Any] = getattr(self, f"_{name}")()
+        found: Array = getattr(self, f"_{name}")()
         return found
 
     # orders: rows of the piece, points of the piece ----------------------------------------
@@ -176,20 +191,22 @@ class Values:
 
     def _seconds(self, quantity: str, edge: Edge) -> Array:
         if quantity == "tpot":
-            return self._decode(edge)[3]
+            found: Array = self._decode(edge)[3]
+            return found
         return self._of_rows(self._prefill(edge, whole=False))
 
     def _e2e_s(self) -> Array:
         after = (self.piece.output_tokens - 1).astype(np.float64)
-        return self["ttft_s"] + self._of_rows(after) * self["tpot_s"]
+        found: Array = self["ttft_s"] + self._of_rows(after) * self["tpot_s"]
+        return found
 
     def _tokens_per_s(self) -> Array:
         tpot = self["tpot_s"]
         if self.piece.paired:
-            return self.piece.concurrency / tpot
+            return self.piece.concurrency.astype(np.float64) / tpot
         many = self.piece.concurrency.astype(np.float64)
-        found: Array = (many[:, None] / tpot.reshape(len(many), -1)).reshape(-1)
-        return found
+        each: Array = many[:, None] / tpot.reshape(len(many), -1)
+        return each.reshape(-1)
 
     def _tokens_per_s_per_device(self) -> Array:
         found: Array = self["tokens_per_s"] / self.prepared.layout.devices
@@ -200,12 +217,15 @@ class Values:
         return found
 
     def _amount(self, phase: str, ledger: str, amount: str) -> Array:
-        at, column = LEDGERS.index(ledger), list(AMOUNTS).index(amount)  # type: ignore[arg-type]
+        at, column = LEDGERS.index(ledger), list(AMOUNTS).index(amount)
+        found: Array
         if phase == "prefill":
-            return self._of_rows(self._prefill("mid", whole=True)[:, at, column])
-        if amount == "s":
-            return self._decode("mid")[at]
-        return self._decode_whole()[0][:, at, column]
+            found = self._of_rows(self._prefill("mid", whole=True)[:, at, column])
+        elif amount == "s":
+            found = self._decode("mid")[at]
+        else:
+            found = self._decode_whole()[0][:, at, column]
+        return found
 
     def _decode_whole(self) -> tuple[Array, Array]:
         if "whole" not in self._kept:
@@ -215,8 +235,9 @@ class Values:
         found: tuple[Array, Array] = self._kept["whole"]
         return found
 
-    def _decode_bound(self) -> npt.NDArray[np.uint8]:
-        return self._decode_whole()[1].argmax(axis=1).astype(np.uint8)
+    def _decode_bound(self) -> Codes:
+        found: Codes = self._decode_whole()[1].argmax(axis=1).astype(np.uint8)
+        return found
 
     # memory --------------------------------------------------------------------------------
 
@@ -233,7 +254,8 @@ class Values:
         """Bytes of one ledger on the fullest device; the reserve is scheduling's."""
         per_rank, *_ = self.prepared.batches(self.piece.axis("concurrency"))
         contexts = self._of_rows(self._contexts(hold=True))
-        return resident_by_ledger(self.prepared.table.holdings, contexts, per_rank)[ledger]
+        sums = resident_by_ledger(self.prepared.table.holdings, contexts, per_rank)
+        return sums[ledger]  # type: ignore[index]
 
     def _resident_bytes_device(self) -> Array:
         return self._held() + RESERVE_BYTES.mid
@@ -245,7 +267,7 @@ class Values:
         found: Array = self.prepared.capacity_bytes - self["resident_bytes_device"]
         return found
 
-    def _fits(self) -> npt.NDArray[np.uint8]:
+    def _fits(self) -> Codes:
         held, capacity = self._held(), self.prepared.capacity_bytes
         too_much = held + RESERVE_BYTES.low > capacity
         found = np.where(too_much, np.uint8(1), np.uint8(2))
@@ -261,12 +283,13 @@ class Values:
     def _max_concurrency(self) -> Array:
         return self._of_rows(self._seats())
 
-    def _concurrency_limit(self) -> npt.NDArray[np.uint8]:
+    def _concurrency_limit(self) -> Codes:
         prepared = self.prepared
         most = prepared.layout.max_num_seqs or prepared.table.profile.max_num_seqs
         seats = self._seats()
         codes = np.where(seats == 0, 0, np.where(seats < most * prepared.layout.dp_attention, 1, 2))
-        return self._of_rows(codes.astype(np.uint8))  # type: ignore[arg-type, return-value]
+        codes = codes.astype(np.uint8)
+        return codes if self.piece.paired else np.tile(codes, len(self.lines))
 
     # money and energy ----------------------------------------------------------------------
 
@@ -298,9 +321,3 @@ class Values:
         prompts = self._of_rows(piece.prompt_tokens.astype(np.float64))
         found: Array = self._usd_per_s() * 1e6 * self["ttft_s"] / prompts
         return found
-
-    def _price_source(self) -> npt.NDArray[Any]:
-        return np.full(self.piece.size, self.price.source if self.price else None, dtype=object)
-
-    def _price_date(self) -> npt.NDArray[Any]:
-        return np.full(self.piece.size, self.price.date if self.price else None, dtype=object)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from ledgerkit._sweep.axes import FIELDS, Axes, ZippedAxes
 from ledgerkit._sweep.columns import COLUMNS, DEFAULT_COLUMNS
 from ledgerkit._sweep.conditions import check_names, direction, from_expression, from_limits
 from ledgerkit._sweep.engine import Options, execute
+from ledgerkit._sweep.frames import Frames
 from ledgerkit._sweep.plan import GridPlan, Plan
 from ledgerkit._sweep.points import FramePlan
 from ledgerkit._sweep.prepared import Index, Tables
@@ -41,12 +43,12 @@ class Sweep:
     ``histogram`` and ``sink_parquet`` run.
     """
 
-    _plan: Plan
-    _tables: Tables
+    plan: Plan
+    tables: Tables
     _given: tuple[str, ...]
-    _options: Options
-    _prices: Prices
-    _conditions: tuple[Condition, ...] = ()
+    options: Options
+    prices: Prices
+    conditions: tuple[Condition, ...] = ()
     _columns: tuple[str, ...] | None = None
 
     def __repr__(self) -> str:
@@ -57,7 +59,7 @@ class Sweep:
     @property
     def points(self) -> int:
         """Points of all axes, those that will be dropped included."""
-        return self._plan.points
+        return self.plan.points
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -100,8 +102,9 @@ class Sweep:
         SweepError
             Unknown columns, or an expression over several rows.
         """
-        checked = tuple(from_expression(one, "where") for one in conditions)
-        return replace(self, _conditions=(*self._conditions, *checked))
+        frames = Frames(self.plan)
+        checked = tuple(from_expression(one, "where", frames) for one in conditions)
+        return replace(self, conditions=(*self.conditions, *checked))
 
     def select(self, *names: str) -> Sweep:
         """Choose the columns of the result, see ``outputs``.
@@ -145,8 +148,8 @@ class Sweep:
                 "write them with .sink_parquet(); or narrow them with .select()",
             )  # fmt: skip
         reducer = Collect(self.columns)
-        task = self._task(reducer)
-        execute(task, self._tables, self._options, partial=lambda: reducer.result(task.frames))
+        task = self.task(reducer)
+        execute(task, self.tables, self.options, partial=lambda: reducer.result(task.frames))
         return reducer.result(task.frames)
 
     def pareto(self, *objectives: str, sense: Mapping[str, str] | None = None) -> pl.DataFrame:
@@ -173,7 +176,7 @@ class Sweep:
         if len(objectives) < 2:
             raise SweepError("pareto needs at least two objectives", given=objectives,
                              fix="for one, use .best() or .top()")  # fmt: skip
-        check_one_source(self._plan, self._prices, objectives)
+        check_one_source(self.plan, self.prices, objectives)
         reducer = Pareto([direction(name, sense) for name in objectives])
         return self._rows(reducer, reducer.numbers, objectives)
 
@@ -207,7 +210,7 @@ class Sweep:
         sense: Literal["low", "high"] | None = None,
     ) -> pl.DataFrame:  # fmt: skip
         """Best ``k`` points of each group, best first; options as in ``best``."""
-        if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= 100_000:
+        if not _whole(k, 1, 100_000):
             raise SweepError("top needs a whole number of points", given=k, allowed="1 to 100,000")
         groups = (by,) if isinstance(by, str) else tuple(by)
         check_names((objective,), "objective")
@@ -216,9 +219,9 @@ class Sweep:
         if outputs:
             raise SweepError("by= takes fields of a point", given=", ".join(outputs),
                              allowed=", ".join(FIELDS))  # fmt: skip
-        check_one_source(self._plan, self._prices, (objective,))
+        check_one_source(self.plan, self.prices, (objective,))
         reducer = Best(direction(objective, {objective: sense} if sense else None), groups, k)
-        limits = from_limits(subject_to)
+        limits = from_limits(subject_to, Frames(self.plan))
         return self._rows(reducer, reducer.numbers, (objective, *groups), limits)
 
     def histogram(
@@ -246,7 +249,7 @@ class Sweep:
         check_names((column,), "histogram")
         direction(column, {column: "low"})
         if edges is None:
-            if isinstance(bins, bool) or not isinstance(bins, int) or not 1 <= bins <= 100_000:
+            if not _whole(bins, 1, 100_000):
                 raise SweepError("histogram needs a whole number of bins", given=bins)
             extent = Extent(column)
             self._execute(extent)
@@ -300,38 +303,58 @@ class Sweep:
 
         return sink(self, Path(path))
 
-    def chart(self, **options: Any) -> alt.TopLevelMixin:
-        """Draw the points; options as in ``lk.charts.sweep_scatter``."""
+    def chart(self, x: str, y: str, **options: Any) -> alt.TopLevelMixin:
+        """Draw the points over two columns, with their Pareto front.
+
+        Parameters
+        ----------
+        x, y : str
+            Numeric columns.
+        **options : object
+            ``color``, ``facet``, ``language``, ``theme``, ``max_points``, ``log``: see
+            ``ledgerkit.charts.sweep.draw_points``.
+        """
         from ledgerkit import _plot  # the one allowed upward call
 
-        return _plot.sweep_chart(self, **options)  # type: ignore[no-any-return]
+        chart: alt.TopLevelMixin = _plot.draw("sweep", "points", self, x=x, y=y, **options)
+        return chart
 
     # running -------------------------------------------------------------------------------
 
-    def _task(
+    def task(
         self, reducer: Reducer[Any], conditions: tuple[Condition, ...] | None = None
     ) -> Task[Any]:
-        chosen = self._conditions if conditions is None else conditions
-        return Task(self._plan, chosen, self._prices, reducer)
+        chosen = self.conditions if conditions is None else conditions
+        return Task(self.plan, chosen, self.prices, reducer)
 
     def _execute(
         self, reducer: Reducer[Any], conditions: tuple[Condition, ...] | None = None
     ) -> Counter[str]:
-        return execute(self._task(reducer, conditions), self._tables, self._options)
+        return execute(self.task(reducer, conditions), self.tables, self.options)
 
     def _rows(
         self, reducer: Pareto | Best, numbers: Any, wanted: Sequence[str],
         limits: tuple[Condition, ...] = (),
     ) -> pl.DataFrame:  # fmt: skip
         names = self._columns or tuple(dict.fromkeys((*self.columns, *wanted)))
-        task = self._task(reducer, (*self._conditions, *limits))
+        task = self.task(reducer, (*self.conditions, *limits))
 
         def result() -> pl.DataFrame:
             found: Index = numbers()
-            return task.rows(found, names, self._tables)
+            return task.rows(found, names, self.tables)
 
-        execute(task, self._tables, self._options, partial=result)
+        execute(task, self.tables, self.options, partial=result)
+        if reducer.missing:
+            warnings.warn(
+                f"{reducer.missing:,} points have no value of {', '.join(reducer.needs)} and were "
+                "left out",
+                stacklevel=3,
+            )
         return result()
+
+
+def _whole(value: Any, low: int, high: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
 
 
 def _bytes(name: str) -> int:
@@ -362,7 +385,7 @@ def sweep(
     prices : mapping, optional
         USD per hour of one device by slug; replaces the prices of the catalogue.
     price_source : str, optional
-        Use only prices of this source; see ``price_source`` in ``lk.hardware()``.
+        Use only prices of this source; see ``usd_per_hour_source`` in ``lk.hardware()``.
     run_on : {"threads", "dask"}
     client : distributed.Client
         Where ``run_on="dask"`` runs.

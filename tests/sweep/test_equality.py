@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -12,7 +13,7 @@ from ledgerkit.spec.axes import LEDGERS
 
 MODELS = (
     "deepseek-v3", "llama-3.1-8b", "gemma-4-26b-a4b", "kimi-k2.6", "mimo-v2.5-pro",
-    "deepseek-v3.2", "gpt-oss-120b", "qwen3-next-80b-a3b", "deepseek-v4-flash",
+    "gpt-oss-120b", "qwen3.5-397b-a17b", "gemma-3-4b-it", "mixtral-8x7b-v0.1",
 )  # fmt: skip
 DEVICES = ("h200-sxm-141gb", "h100-sxm-80gb", "a100-sxm-80gb", "l4-24gb", "mi300x-192gb")
 
@@ -24,12 +25,6 @@ RESOURCES = {"flop": "compute", "read_bytes": "read", "write_bytes": "write",
 AMOUNTS = [f"{phase}_{ledger}_{amount}" for phase in ("prefill", "decode") for ledger in LEDGERS
            for amount in RESOURCES]  # fmt: skip
 HELD = [f"hold_{ledger}_bytes" for ledger in LEDGERS]
-
-
-def known(names: tuple[str, ...], frame: pl.DataFrame) -> list[str]:
-    """Those that this catalogue has."""
-    slugs = set(frame["slug"])
-    return [name for name in names if name in slugs]
 
 
 def ledger_of(row: dict) -> lk.Ledger:
@@ -64,8 +59,8 @@ def random_axes(seed: int) -> dict:
         return rng.sample(values, rng.randint(1, min(most, len(values))))
 
     return {
-        "model": some(known(MODELS, lk.models())),
-        "hardware": some(known(DEVICES, lk.hardware()), 2),
+        "model": some(list(MODELS)),
+        "hardware": some(list(DEVICES), 2),
         "weights": some([None, "fp8", "bf16"], 2),
         "kv_dtype": some(["bf16", "fp8"], 2),
         "tp": some([1, 2, 3, 4, 6, 8]),
@@ -75,13 +70,13 @@ def random_axes(seed: int) -> dict:
         "engine": some(["vllm", "sglang", "tensorrt-llm", "llama.cpp"], 2),
         "max_num_batched_tokens": some([None, 777, 4096], 2),
         "concurrency": sorted(some(list(range(1, 700)), 6)),
-        "prompt_tokens": sorted(some(list(range(2, 9000)), 4)) + [70_001],
+        "prompt_tokens": [*sorted(some(list(range(2, 9000)), 4)), 70_001],
         "cached_tokens": [0, *some(list(range(1, 3000)), 2)],
         "output_tokens": sorted(some(list(range(1, 3000)), 3)),
     }
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_random_points_of_a_grid_equal_the_ledger(seed: int) -> None:
     axes = random_axes(seed)
     swept = lk.sweep(**axes, progress=False)
@@ -93,7 +88,7 @@ def test_random_points_of_a_grid_equal_the_ledger(seed: int) -> None:
         assert_row_is_ledger(row)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_frame_gives_the_same_rows_in_its_own_order(seed: int) -> None:
     axes = random_axes(100 + seed)
     fields = list(axes)
@@ -112,7 +107,7 @@ def test_every_model_of_the_catalogue_in_a_pipeline() -> None:
     models = lk.models()["slug"].to_list()
     frame = (
         lk.sweep(
-            model=models, hardware="h200-sxm-141gb", tp=[1, 8], pp=[1, 3], prompt_tokens=[3000],
+            model=models, hardware="h200-sxm-141gb", tp=[1, 8], pp=[1, 3], prompt_tokens=[900],
             output_tokens=[5], concurrency=[1, 33], progress=False,
         )
         .select("model", "hardware", "tp", "pp", "prompt_tokens", "output_tokens", "concurrency",
@@ -131,12 +126,13 @@ def test_large_blocks_and_zipped_fields_equal_the_ledger() -> None:
     swept = lk.sweep(
         lk.zip_axes(concurrency=[1, 3, 9], output_tokens=[10, 20, 30]),
         lk.zip_axes(tp=[1, 8], cached_tokens=[5, 7]),
-        model="deepseek-v3.2", hardware="h200-sxm-141gb",
+        model="deepseek-v3", hardware="h200-sxm-141gb",
         prompt_tokens=range(8, 100_000), progress=False,
     )  # fmt: skip
     assert swept.points == 2 * 3 * (100_000 - 8)
-    frame = swept.select("tp", "cached_tokens", "concurrency", "output_tokens", "prompt_tokens",
-                         "model", "hardware", "tpot_s", "e2e_s", "free_bytes").collect()  # fmt: skip
+    fields = ("tp", "cached_tokens", "concurrency", "output_tokens", "prompt_tokens", "model",
+              "hardware")  # fmt: skip
+    frame = swept.select(*fields, "tpot_s", "e2e_s", "free_bytes").collect()
     assert frame.height == swept.points
     assert frame["tp"].to_list() == [1] * (swept.points // 2) + [8] * (swept.points // 2)
     for row in frame.sample(20, seed=1).iter_rows(named=True):
@@ -144,3 +140,22 @@ def test_large_blocks_and_zipped_fields_equal_the_ledger() -> None:
         assert (row["tpot_s"], row["e2e_s"], row["free_bytes"]) == (
             books.tpot_s, books.e2e_s, books.free_bytes,
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["DeepSeek-V3.2", "DeepSeek-V4-Flash"])
+def test_indexers_and_compressed_attention_equal_the_ledger(shared: Path, name: str) -> None:
+    [path] = sorted((shared / "facts" / "configs").glob(f"*{name}*"))[:1]
+    model = lk.load_model(path)
+    frame = (
+        lk.sweep(
+            model=model, hardware="h200-sxm-141gb", tp=8, prompt_tokens=[3, 2047, 2048, 9001],
+            output_tokens=[1, 700], concurrency=[1, 50], progress=False,
+        )
+        .select("tp", "prompt_tokens", "output_tokens", "concurrency", "hardware", *TIMES)
+        .collect()
+    )  # fmt: skip
+    assert frame.height == 16
+    for row in frame.iter_rows(named=True):
+        books = ledger_of(row | {"model": model})
+        for column in TIMES:
+            assert row[column] == getattr(books, column), column
