@@ -1,5 +1,5 @@
-"""The built-in catalogue, and what other distributions add to it."""
+"""The built-in catalogue, and what other distributions add to it.
 
-from ledgerkit.catalog.models import load_model, models
-
-__all__ = ["load_model", "models"]
+Nothing is re-exported here: the functions ``models`` and ``hardware`` would hide the modules of the
+same names.
+"""

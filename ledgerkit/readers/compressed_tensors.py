@@ -1,4 +1,8 @@
-"""``compressed-tensors`` checkpoints (llm-compressor, Kimi-K2): formats by group of modules."""
+"""``compressed-tensors`` checkpoints (llm-compressor, Kimi-K2): formats by group of modules.
+
+Scales have the dtype of the model, two bytes. Packed integers store their shape beside them (8 bytes a
+tensor in Kimi-K2.6, 16 elsewhere), which is left out.
+"""
 
 from __future__ import annotations
 
@@ -7,59 +11,85 @@ from typing import Any
 
 from ledgerkit.errors import ConfigError, UnsupportedArchitectureError
 from ledgerkit.readers.patterns import ModulePatterns
-from ledgerkit.readers.quantization import Quantization
+from ledgerkit.readers.quantization import Quantization, skip_list
 from ledgerkit.readers.rows import Row
 
-_PLAIN_FORMATS = ("dense",)
+__all__ = ["read_compressed_tensors"]
 
 
 def read_compressed_tensors(config: Mapping[str, Any], plain: str) -> Quantization:
     """Read the ``config_groups`` of a compressed-tensors checkpoint."""
-    ignore = config.get("ignore") or []
-    if not isinstance(ignore, (list, tuple)):
-        raise ConfigError("quantization_config.ignore must be a list", given=ignore)
-    skip = ModulePatterns(ignore, "ignore")
+    skip = skip_list(config, "ignore")
     groups = config.get("config_groups")
     if not isinstance(groups, Mapping) or not groups:
         raise ConfigError("quantization_config.config_groups must name at least one group",
                           given=groups)  # fmt: skip
-    if config.get("sparsity_config"):
-        raise UnsupportedArchitectureError("sparse compressed-tensors checkpoints are not read",
-                                           given=config["sparsity_config"])  # fmt: skip
-    rules: list[tuple[bool, ModulePatterns, str]] = []
-    by_layer = skip.by_layer
-    for name, group in groups.items():
-        if not isinstance(group, Mapping):
-            raise ConfigError(f"quantization_config.config_groups.{name} must be a mapping",
-                              given=group)  # fmt: skip
-        targets = group.get("targets") or []
-        if not isinstance(targets, (list, tuple)):
-            raise ConfigError(f"quantization_config.config_groups.{name}.targets must be a list",
-                              given=targets)  # fmt: skip
-        every = "Linear" in targets
-        patterns = ModulePatterns([t for t in targets if t != "Linear"], "targets")
-        by_layer |= patterns.by_layer
-        fmt = group.get("format") or config.get("format")
-        rules.append((every, patterns, _storage_name(group.get("weights"), fmt, name)))
+    _refuse_sparsity(config)
+    rules = [_rule(name, group, config.get("format")) for name, group in groups.items()]
 
     def choose(module: str, layer: int, _: Row) -> str | None:
         if skip.match(module, layer):
             return None
-        for every, patterns, storage_name in rules:
+        for name, every, patterns, found in rules:
             if every or patterns.match(module, layer):
-                return storage_name
+                quantization.unused.discard(name)
+                return found
         return None
 
-    labels = dict.fromkeys(storage_name for _, _, storage_name in rules)
-    return Quantization(plain, "compressed-tensors " + " + ".join(labels), choose,
-                        by_layer=by_layer)  # fmt: skip
+    labels = dict.fromkeys(found for *_, found in rules)
+    quantization = Quantization(
+        plain,
+        "compressed-tensors " + " + ".join(labels),
+        choose,
+        by_layer=skip.by_layer or any(patterns.by_layer for _, _, patterns, _ in rules),
+        head=True,
+        groups=tuple(name for name, every, _, _ in rules if not every),
+    )
+    return quantization
 
 
-def _storage_name(weights: Any, fmt: Any, group: str) -> str:
-    """Return the storage format of one group."""
-    path = f"quantization_config.config_groups.{group}.weights"
+def _refuse_sparsity(config: Mapping[str, Any]) -> None:
+    sparsity = config.get("sparsity_config")
+    if isinstance(sparsity, Mapping) and sparsity.get("format", "dense") != "dense":
+        raise UnsupportedArchitectureError("sparse compressed-tensors checkpoints are not read",
+                                           given=dict(sparsity))  # fmt: skip
+    if config.get("format") == "dense" or config.get("quantization_status") in (
+        "frozen",
+        "initialized",
+    ):
+        raise UnsupportedArchitectureError(
+            "this compressed-tensors checkpoint is stored unquantized",
+            given=config.get("quantization_status"),
+            fix="drop quantization_config",
+        )
+
+
+def _rule(name: Any, group: Any, usual: Any) -> tuple[str, bool, ModulePatterns, str]:
+    """Return (group, whether it takes every linear layer, its patterns, its format)."""
+    path = f"quantization_config.config_groups.{name}"
+    if not isinstance(group, Mapping):
+        raise ConfigError(f"{path} must be a mapping", given=group)
+    targets = group.get("targets") or []
+    if not isinstance(targets, (list, tuple)):
+        raise ConfigError(f"{path}.targets must be a list", given=targets)
+    every = "Linear" in targets
+    patterns = ModulePatterns([target for target in targets if target != "Linear"], "targets")
+    weights = group.get("weights")
     if not isinstance(weights, Mapping):
-        raise ConfigError(f"{path} must be a mapping", given=weights)
+        raise ConfigError(f"{path}.weights must be a mapping", given=weights)
+    inputs = group.get("input_activations")
+    static = isinstance(inputs, Mapping) and inputs.get("dynamic") in (False, "local")
+    packed = str(group.get("format") or usual or "")
+    return (
+        str(name),
+        every,
+        patterns,
+        _storage_name(weights, path + ".weights", packed, static=static),
+    )
+
+
+def _storage_name(weights: Mapping[str, Any], path: str, packed: str, *, static: bool) -> str:
+    """Return the storage format of one group."""
     kind, bits = weights.get("type", "int"), weights.get("num_bits", 8)
     strategy, size = weights.get("strategy"), weights.get("group_size")
     if strategy is None:  # the library's own rule
@@ -69,19 +99,21 @@ def _storage_name(weights: Any, fmt: Any, group: str) -> str:
     found: str | None = None
     match kind, bits, strategy:
         case "float", 8, "tensor":
-            found = "fp8"
+            found = "fp8_bf16scale"
         case "float", 8, "channel":
-            found = "fp8_channel"
-        case "float", 8, "block" if block is None or list(block) == [128, 128]:
-            found = "fp8_block128"
+            found = "fp8_channel_bf16scale"
+        case "float", 8, "block" if block is None or block in ([128, 128], (128, 128), "128x128"):
+            found = "fp8_block128_bf16scale"
         case "float", 8, "group" if size == 32:
             found = "mxfp8"
-        case "float", 4, "group" if size == 32:
+        case "float", 4, "group" if size == 32 or "mxfp4" in packed:
             found = "mxfp4"
         case "float", 4, "group" | "tensor_group" if size == 16:
-            found = "nvfp4"
-        case "int", 8, "channel" if symmetric:
-            found = "int8"
+            found = "nvfp4_static" if static else "nvfp4"
+        case "int", 8, "channel" if symmetric and "pack" not in packed:
+            found = "int8_bf16scale"
+        case "int", int(), "channel" if 2 <= bits <= 8:
+            found = f"int{bits}{'' if symmetric else '_asym'}_channel"
         case "int", int(), "group" if isinstance(size, int) and size > 0 and 2 <= bits <= 8:
             found = f"int{bits}{'' if symmetric else '_asym'}_g{size}"
     if found is None:
@@ -89,8 +121,4 @@ def _storage_name(weights: Any, fmt: Any, group: str) -> str:
             f"{path}: the bytes of this format are not known", given=dict(weights),
             allowed="int group or channel, fp8 tensor, channel or block, mxfp8, mxfp4, nvfp4",
         )  # fmt: skip
-    if fmt in _PLAIN_FORMATS:
-        raise UnsupportedArchitectureError("a compressed-tensors checkpoint in format 'dense' is "
-                                           "stored unquantized", given=fmt,
-                                           fix="drop quantization_config")  # fmt: skip
     return found

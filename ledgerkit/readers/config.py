@@ -162,6 +162,13 @@ def _read(config: Mapping[str, Any], slug: str | None, source: str | None) -> tu
     assembler = Assembler(quantization, wrapper.rename if wrapper else str)
     for tower, _ in towers:
         record.assume(f"the {tower} tower is outside the three ledgers and not counted")
+    parts = assembler.assemble(plan)
+    if quantization.unused:
+        raise UnsupportedArchitectureError(
+            "quantization_config has groups whose targets match no module of this model, so that "
+            "its bytes are not known", given=", ".join(sorted(quantization.unused)),
+            fix="drop quantization_config to see the model in its plain dtype",
+        )  # fmt: skip
     name = config.get("_name") or slug or str(model_type)
     model = Model(
         slug=_slug(slug or str(config.get("_name") or model_type)) + _variant(config),
@@ -178,7 +185,7 @@ def _read(config: Mapping[str, Any], slug: str | None, source: str | None) -> tu
         quantization=quantization.label,
         other_parameters=tuple(towers + plan.other_parameters),
         notes=tuple(record.assumptions),
-        **assembler.assemble(plan),  # type: ignore[arg-type]
+        **parts,  # type: ignore[arg-type]
     )
     model._config = {**config, "_slug": slug, "_source": model.source}
     model._reader = _reread

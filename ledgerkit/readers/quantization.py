@@ -9,7 +9,7 @@ from ledgerkit.errors import ConfigError, UnsupportedArchitectureError
 from ledgerkit.readers.patterns import ModulePatterns
 from ledgerkit.readers.rows import Row
 
-__all__ = ["Quantization", "read_quantization"]
+__all__ = ["Quantization", "flag", "read_quantization", "skip_list", "whole"]
 
 _BLOCK = 128
 _BY_USE = ("linear", "expand")
@@ -21,6 +21,8 @@ class Quantization:
 
     Parameters
     ----------
+    plain : str
+        Format of the tensors that are not quantized.
     label : str
         What the quantization is called.
     choose : callable
@@ -28,6 +30,8 @@ class Quantization:
         module's name has ``{layer}`` in place of the number.
     by_layer : bool
         Whether the answer depends on the layer number.
+    head : bool
+        Whether an output head counts as a linear layer like others.
     """
 
     def __init__(
@@ -37,22 +41,31 @@ class Quantization:
         choose: Choose | None = None,
         *,
         by_layer: bool = False,
+        head: bool = False,
+        groups: tuple[str, ...] = (),
     ) -> None:
         self.plain = plain
         self.label = label
-        self._choose = choose
         self.by_layer = by_layer
+        self._choose = choose
+        self._head = head
+        self.unused = set(groups)
+        """Groups of the config that no module has matched so far."""
 
     def format_of(self, row: Row, module: str, layer: int) -> str:
         """Return the storage format of a row in one layer."""
         if row.dtype is not None:
             return row.dtype
-        if self._choose is None:
-            return self.plain
-        quantizable = row.use in _BY_USE if row.quantizable is None else row.quantizable
-        if not quantizable:
+        if self._choose is None or not self._quantizable(row):
             return self.plain
         return self._choose(module, layer, row) or self.plain
+
+    def _quantizable(self, row: Row) -> bool:
+        if row.quantizable is not None:
+            return row.quantizable
+        if row.use == "head":  # a tied table is an embedding
+            return self._head and "embed" not in row.name
+        return row.use in _BY_USE
 
 
 def read_quantization(config: Mapping[str, Any] | None, plain: str) -> Quantization:
@@ -68,24 +81,28 @@ def read_quantization(config: Mapping[str, Any] | None, plain: str) -> Quantizat
     Raises
     ------
     UnsupportedArchitectureError
-        A method, or a setting of one, whose bytes are not known exactly.
+        A method, or a setting of one, whose bytes are not known.
     """
-    if not config:
+    if config is None:
         return Quantization(plain)
     if not isinstance(config, Mapping):
         raise ConfigError("quantization_config must be a mapping", given=config)
+    from ledgerkit.readers.quantization_methods import METHODS
+
+    methods = {"fp8": _fp8, "mxfp4": _mxfp4, **METHODS}
     method = config.get("quant_method")
-    reader = _METHODS.get(method) if isinstance(method, str) else None
+    reader = methods.get(method) if isinstance(method, str) else None
     if reader is None:
         raise UnsupportedArchitectureError(
             "quantization_config.quant_method is one that no reader knows", given=method,
-            allowed=", ".join(sorted(_METHODS)),
+            allowed=", ".join(sorted(methods)),
             fix="drop quantization_config to see the model in its plain dtype",
         )  # fmt: skip
     return reader(config, plain)
 
 
-def _skip_list(config: Mapping[str, Any], *names: str) -> ModulePatterns:
+def skip_list(config: Mapping[str, Any], *names: str) -> ModulePatterns:
+    """Return the modules that stay in the plain dtype."""
     patterns: list[Any] = []
     for name in names:
         value = config.get(name)
@@ -97,13 +114,33 @@ def _skip_list(config: Mapping[str, Any], *names: str) -> ModulePatterns:
     return ModulePatterns(patterns, names[0])
 
 
+def flag(config: Mapping[str, Any], name: str, *, default: bool) -> bool:
+    """Return a yes or no of the quantization config; null = the default."""
+    value = config.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, bool):
+        raise ConfigError(f"quantization_config.{name} must be true or false", given=value)
+    return value
+
+
+def whole(config: Mapping[str, Any], name: str, allowed: tuple[int, ...] | range) -> int:
+    """Return a whole number of the quantization config."""
+    value = config.get(name)
+    if isinstance(value, bool) or not isinstance(value, int) or value not in allowed:
+        raise ConfigError(f"quantization_config.{name} is not one that exists", given=value,
+                          allowed=str(allowed))  # fmt: skip
+    return value
+
+
 def _fp8(config: Mapping[str, Any], plain: str) -> Quantization:
     """fp8 of DeepSeek-V3 and of the ``fp8`` method of transformers and vLLM."""
-    block = config.get("weight_block_size", [_BLOCK, _BLOCK] if "fmt" in config else None)
-    skip = _skip_list(config, "modules_to_not_convert", "ignored_layers")
+    block = config.get("weight_block_size")
+    skip = skip_list(config, "modules_to_not_convert", "ignored_layers", "exclude_modules")
+    static = config.get("activation_scheme") == "static"
     if block is None:
-        name, label = "fp8", "fp8 per tensor"
-    elif list(block) == [_BLOCK, _BLOCK]:
+        name, label = ("fp8_static" if static else "fp8"), "fp8 per tensor"
+    elif isinstance(block, (list, tuple)) and list(block) == [_BLOCK, _BLOCK]:
         name, label = "fp8_block128", "fp8 128x128 block"
     else:
         raise UnsupportedArchitectureError("quantization_config.weight_block_size is not known",
@@ -117,23 +154,10 @@ def _fp8(config: Mapping[str, Any], plain: str) -> Quantization:
 
 def _mxfp4(config: Mapping[str, Any], plain: str) -> Quantization:
     """mxfp4 of gpt-oss: the experts and nothing else."""
-    skip = _skip_list(config, "modules_to_not_convert")
+    skip = skip_list(config, "modules_to_not_convert")
 
     def choose(module: str, layer: int, row: Row) -> str | None:
         expert = row.account == "routed_experts"
         return "mxfp4" if expert and not skip.match(module, layer) else None
 
     return Quantization(plain, "mxfp4 experts", choose, by_layer=skip.by_layer)
-
-
-def _compressed_tensors(config: Mapping[str, Any], plain: str) -> Quantization:
-    from ledgerkit.readers.compressed_tensors import read_compressed_tensors
-
-    return read_compressed_tensors(config, plain)
-
-
-_METHODS: dict[str, Callable[[Mapping[str, Any], str], Quantization]] = {
-    "compressed-tensors": _compressed_tensors,
-    "fp8": _fp8,
-    "mxfp4": _mxfp4,
-}

@@ -39,6 +39,8 @@ class Storage(Frozen):
     """Bytes of the scale (and zero point) of one block."""
     tensor_bytes: float = 0.0
     """Bytes added once per tensor (a per-tensor scale)."""
+    column_bytes: float = 0.0
+    """Bytes added once per column (the group index of GPTQ)."""
     compute: ComputeClass = "bf16"
     """The dtype class of the matrix unit that a matching device multiplies this format in."""
 
@@ -52,7 +54,7 @@ class Storage(Frozen):
         """
         rows, columns = (1, shape[0]) if len(shape) == 1 else (shape[-2], shape[-1])
         batch = math.prod(shape[:-2]) if len(shape) > 2 else 1
-        size = rows * columns * self.bits / 8 + self.tensor_bytes
+        size = rows * columns * self.bits / 8 + columns * self.column_bytes + self.tensor_bytes
         if self.block is not None:
             block_rows, block_columns = self.block[0] or rows, self.block[1] or columns
             size += (
@@ -73,13 +75,35 @@ _NAMED = {
         Storage(name="fp8_channel", bits=8, block=(1, 0), scale_bytes=4, compute="fp8"),
         Storage(name="fp8_block128", bits=8, block=(128, 128), scale_bytes=4, compute="fp8"),
         Storage(name="fp8_block128_e8m0", bits=8, block=(128, 128), scale_bytes=1, compute="fp8"),
+        # scales in the dtype of the model, as compressed-tensors stores them
+        Storage(name="fp8_bf16scale", bits=8, tensor_bytes=2, compute="fp8"),
+        Storage(
+            name="fp8_channel_bf16scale", bits=8, block=(1, 0), scale_bytes=2, compute="fp8"
+        ),
+        Storage(
+            name="fp8_block128_bf16scale", bits=8, block=(128, 128), scale_bytes=2, compute="fp8"
+        ),
+        Storage(name="int8_bf16scale", bits=8, block=(1, 0), scale_bytes=2, compute="int8"),
+        # one fp32 scale of the inputs beside the one of the weights
+        Storage(name="fp8_static", bits=8, tensor_bytes=8, compute="fp8"),
+        Storage(
+            name="nvfp4_static", bits=4, block=(1, 16), scale_bytes=1, tensor_bytes=8, compute="fp4"
+        ),
+        # bitsandbytes: one fp32 scale for 64 elements, or one byte and one fp32 for 256 of those;
+        # with the code book(s) of each tensor
+        Storage(name="nf4", bits=4, block=(1, 64), scale_bytes=4, tensor_bytes=64),
+        Storage(
+            name="nf4_double", bits=4, block=(1, 64), scale_bytes=1 + 4 / 256, tensor_bytes=1088
+        ),
         Storage(name="mxfp8", bits=8, block=(1, 32), scale_bytes=1, compute="fp8"),
         Storage(name="int8", bits=8, block=(1, 0), scale_bytes=4, compute="int8"),
         Storage(name="mxfp4", bits=4, block=(1, 32), scale_bytes=1, compute="fp4"),
         Storage(name="nvfp4", bits=4, block=(1, 16), scale_bytes=1, tensor_bytes=4, compute="fp4"),
     )
 }
-_GROUPED = re.compile(r"int(?P<bits>[2-8])(?P<asymmetric>_asym)?_g(?P<group>\d+)$")
+_GROUPED = re.compile(
+    r"int(?P<bits>[2-8])(?P<asymmetric>_asym)?_(?:g(?P<group>[1-9]\d*)|channel)(?P<index>_gidx)?$"
+)
 
 WEIGHT_DTYPES = ("bf16", "fp16", "fp8", "fp8_block128", "int8", "int4_g128", "int4_g32", "mxfp4",
                  "nvfp4")  # fmt: skip
@@ -92,7 +116,8 @@ def storage(name: str) -> Storage:
     """Look a storage format up by name.
 
     ``int4_g32`` is 4-bit integers with one bf16 scale for each 32 inputs; ``_asym`` adds a zero
-    point of the same width as the elements. The types of GGUF files have llama.cpp's names in
+    point of the same width as the elements, ``_channel`` has one scale per row, ``_gidx`` the group
+    index of GPTQ. The types of GGUF files have llama.cpp's names in
     lower case (``q4_k``, ``iq2_xxs`` ...); its nvfp4 is ``nvfp4_ggml``, because there the scale of
     the tensor is a tensor of its own.
 
@@ -115,11 +140,14 @@ def storage(name: str) -> Storage:
     if ggml is not None:
         return _from_ggml(ggml)
     match = _GROUPED.match(name)
-    if match and int(match["group"]) > 0:
+    if match:
         bits = int(match["bits"])
         zero = bits / 8 if match["asymmetric"] else 0.0
         # W4A16 and its kin multiply in bf16: the format saves bytes, not FLOP/s
-        return Storage(name=name, bits=bits, block=(1, int(match["group"])), scale_bytes=2 + zero)
+        return Storage(
+            name=name, bits=bits, block=(1, int(match["group"] or 0)), scale_bytes=2 + zero,
+            column_bytes=4 if match["index"] else 0,
+        )  # fmt: skip
     raise UnsupportedDtypeError(
         "unknown storage format", given=name,
         allowed=", ".join(_NAMED) + ", int4_g128, int4_g32, q4_k and the other ggml types",
