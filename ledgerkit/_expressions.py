@@ -204,7 +204,7 @@ def link_formula(
     values: dict[str, Value] = {
         "count": float(row[c.L_AMOUNT_COUNT] if resource == "communicate" else row[c.L_COUNT]),
         "ranks": link.ranks,
-        "token_bytes": link.token_bytes,
+        "token_bytes": float(row[c.L_TOKEN_BYTES]),
         "gather_bytes": link.gather_bytes,
         "alpha_s": float(row[c.L_ALPHA]),
         "two_shot_s": float(row[c.L_ALPHA_TWO_SHOT]),

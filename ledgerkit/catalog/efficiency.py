@@ -238,11 +238,15 @@ def _link(device: Hardware, evidence: _Evidence) -> LinkEfficiency:
     eta = evidence.need("eta_link", kind)
     alpha = evidence.need("alpha_s", kind)
     two_shot = evidence.need("alpha_two_shot_s", kind)
+    card = evidence.need("eta_link", "nic")
+    found = (eta, alpha, two_shot, card)
     return LinkEfficiency(
         eta_link=eta.widened(fraction=True),
         alpha_s=alpha.widened(fraction=False),
         alpha_two_shot_s=two_shot.widened(fraction=False),
-        source=" | ".join(dict.fromkeys((eta.source, alpha.source, two_shot.source))),
+        source=" | ".join(dict.fromkeys(one.source for one in found)),
+        # one kind of card, whatever the device behind it
+        eta_scale_out=Band(low=card.band[0], mid=card.band[1], high=card.band[2]),
     )
 
 

@@ -9,7 +9,9 @@ With N ranks and M bytes a message (link rate β, measured fraction η):
   R is the expected number of distinct ranks;
 * send to the next pipeline stage: the hidden state.
 
-Beyond the scale-up domain the rate is the network card's, and latencies are four times as long.
+Beyond the scale-up domain the rate is the network card's, and latencies are four times as long. A
+prefill step then sends one copy of a token to each other node, and the scale-up links forward it;
+the few tokens of a decode step go to their ranks directly.
 
 Source: vLLM custom all-reduce (one-shot and two-shot), DeepEP (dispatch fp8, combine bf16, distinct
 ranks). Worked: 256 experts, 8 per token, 8 ranks: R = 5.29.
@@ -76,7 +78,7 @@ def links(model: Model, deployment: Deployment, hardware: Hardware, stage: Stage
     hidden = model.hidden_size * _HIDDEN_BYTES
     group_size = tp * dp
     reduces = (0, 0)
-    exchanges: dict[float, tuple[int, int]] = {}
+    exchanges: dict[tuple[float, float], tuple[int, int]] = {}
     for group in model.groups:
         layers = (group.count, stage.count(group))
         if not isinstance(group.attention, NoAttention):
@@ -89,19 +91,21 @@ def links(model: Model, deployment: Deployment, hardware: Hardware, stage: Stage
                 ranks = 1.0
             width = (ffn.expert_hidden_size or model.hidden_size) * _DISPATCH_AND_COMBINE_BYTES
             message = ranks * shards * width / tp
-            exchanges[message] = _both(exchanges.get(message, (0, 0)), layers)
+            once = _node_copies(group_size, hardware, ffn) / (ranks * shards)
+            key = (message, once)
+            exchanges[key] = _both(exchanges.get(key, (0, 0)), layers)
         elif not isinstance(group.ffn, NoFfn):
             reduces = _both(reduces, layers)
 
     def link(
         name: str, account: Account, kind: int, counts: tuple[int, int], ranks: int,
-        message: float, gather: float = 0.0, *, span: int | None = None,
+        message: float, gather: float = 0.0, *, span: int | None = None, prefill: float = 1.0,
     ) -> Link:  # fmt: skip
         wire_name, rate, factor = wire(span or ranks, hardware)
         return Link(
             name=name, account=account, kind=kind, link=wire_name, count=float(counts[0]),
             stage_count=float(counts[1]), ranks=ranks, token_bytes=message, gather_bytes=gather,
-            bytes_per_s=rate, latency_factor=factor,
+            bytes_per_s=rate, latency_factor=factor, prefill_share=prefill,
             source="one-shot or two-shot all-reduce" if kind == c.KIND_ALL_REDUCE
             else "dispatch fp8, combine bf16, to the distinct ranks"
             if kind == c.KIND_EXCHANGE else "hidden state to the next stage",
@@ -109,17 +113,28 @@ def links(model: Model, deployment: Deployment, hardware: Hardware, stage: Stage
 
     if tp > 1:
         found.append(link("all_reduce", "tp", c.KIND_ALL_REDUCE, reduces, tp, hidden))
-    for message, counts in exchanges.items():
+    for (message, once), counts in exchanges.items():
         gather = 2.0 * (group_size - 1) / group_size * hidden
         found.append(
-            link("expert_exchange", "ep", c.KIND_EXCHANGE, counts, group_size, message, gather)
-        )
+            link("expert_exchange", "ep", c.KIND_EXCHANGE, counts, group_size, message, gather,
+                 prefill=min(1.0, once))
+        )  # fmt: skip
     if pp > 1:
         sends = (pp - 1, 1)
         found.append(
             link("stage_send", "pp", c.KIND_SEND, sends, 2, hidden, span=deployment.devices)
         )
     return found
+
+
+def _node_copies(ranks: int, hardware: Hardware, ffn: MoeFfn) -> float:
+    """Copies of a token that leave its node in prefill; infinite inside one domain."""
+    domain = hardware.scaleup_domain_size or _PCIE_DOMAIN
+    if ranks <= domain:
+        return math.inf
+    nodes = math.ceil(ranks / domain)
+    reached = distinct_ranks(nodes, ffn.num_experts, ffn.num_experts_per_tok)
+    return reached * (nodes - 1) / nodes
 
 
 def _both(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:

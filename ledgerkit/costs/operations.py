@@ -149,6 +149,8 @@ class Link:
     latency_factor: float
     """Latencies across nodes are longer than inside a domain."""
     source: str
+    prefill_share: float = 1.0
+    """Of ``token_bytes``, what a prefill step sends."""
 
 
 def merge(operations: Iterable[Operation]) -> list[Operation]:

@@ -229,6 +229,7 @@ def _op_rows(
 
 def _link_rows(links: list[Link], efficiencies: Efficiencies, edge: Edge) -> Array:
     wire = efficiencies.link
+    across = wire.eta_scale_out or wire.eta_link
     rows = np.empty((2, len(links), c.LINK_COLUMNS))
     for i, link in enumerate(links):
         row = rows[0, i]
@@ -239,9 +240,11 @@ def _link_rows(links: list[Link], efficiencies: Efficiencies, edge: Edge) -> Arr
         row[c.L_GATHER_BYTES] = link.gather_bytes
         row[c.L_ALPHA] = _edge(wire.alpha_s, edge) * link.latency_factor
         row[c.L_ALPHA_TWO_SHOT] = _edge(wire.alpha_two_shot_s, edge) * link.latency_factor
-        row[c.L_S_PER_BYTE] = 1.0 / (link.bytes_per_s * _opposite(wire.eta_link, edge))
+        eta = across if link.link == "scale-out" else wire.eta_link
+        row[c.L_S_PER_BYTE] = 1.0 / (link.bytes_per_s * _opposite(eta, edge))
         row[c.L_AMOUNT_COUNT] = link.stage_count
         rows[1, i] = row
+        rows[0, i, c.L_TOKEN_BYTES] *= link.prefill_share
     return rows
 
 

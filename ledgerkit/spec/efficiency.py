@@ -49,6 +49,8 @@ class LinkEfficiency(Frozen):
     alpha_two_shot_s: Band
     """Further latency of the two-shot form."""
     source: str
+    eta_scale_out: Band | None = None
+    """Fraction of the network card's rate beyond the scale-up domain; None = ``eta_link``."""
 
 
 class Efficiencies(Frozen):
