@@ -155,13 +155,13 @@ def _read(config: Mapping[str, Any], slug: str | None, source: str | None) -> tu
     plain = dtype or plan.dtype
     if plain is None:
         plain = "bf16"
-        record.assume("the config states no dtype: bf16 is assumed for unquantized tensors")
+        record.assume("no_dtype")
     quantization = read_quantization(values.get("quantization_config"), plain)
     if quantization.label != "none":
         record.use(fields.path + "quantization_config", quantization.label, "config")
     assembler = Assembler(quantization, wrapper.rename if wrapper else str)
     for tower, _ in towers:
-        record.assume(f"the {tower} tower is outside the three ledgers and not counted")
+        record.assume("tower", tower=tower)
     parts = assembler.assemble(plan)
     if quantization.unused:
         raise UnsupportedArchitectureError(
@@ -184,7 +184,7 @@ def _read(config: Mapping[str, Any], slug: str | None, source: str | None) -> tu
         dtype=plain,
         quantization=quantization.label,
         other_parameters=tuple(towers + plan.other_parameters),
-        notes=tuple(record.assumptions),
+        notes=record.notes("en"),
         **parts,  # type: ignore[arg-type]
     )
     model._config = {**config, "_slug": slug, "_source": model.source}

@@ -23,7 +23,7 @@ from ledgerkit.readers.gguf_header import GgufHeader, GgufTensor, read_header
 from ledgerkit.readers.gguf_metadata import Metadata
 from ledgerkit.spec.attention import Attention, SoftmaxAttention
 from ledgerkit.spec.ggml import ggml_type
-from ledgerkit.spec.model import LayerGroup, Model
+from ledgerkit.spec.model import LayerGroup, Model, Mtp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -184,6 +184,7 @@ def read_gguf(path: str | Path) -> Model:
     outside = layer_weights(by_layer.pop(None, []))
     _compare(shown, "outside the layers", predicted.globals, outside)
     groups = _groups(shown, predicted, by_layer)
+    mtp = _mtp(shown, predicted, by_layer)
     name = file.metadata.get("general.name")
     return Model(
         slug=slug,
@@ -198,6 +199,7 @@ def read_gguf(path: str | Path) -> Model:
         quantization="GGUF " + ", ".join(file.types),
         groups=groups,
         globals=outside,
+        mtp=mtp,
         notes=(*predicted.notes, *_notes([*file.unbooked, *stale])),
     )
 
@@ -206,10 +208,11 @@ def _groups(
     path: str, predicted: Model, by_layer: dict[int | None, list[Booked]]
 ) -> tuple[LayerGroup, ...]:
     kinds = {layer: group for group in predicted.groups for layer in group.layers}
-    beyond = sorted(layer for layer in by_layer if layer is not None and layer not in kinds)
+    last = len(kinds) + (predicted.mtp.num_layers if predicted.mtp else 0) - 1
+    beyond = sorted(layer for layer in by_layer if layer is not None and layer > last)
     if beyond:
         raise CheckpointError(f"{path}: tensors of layers that block_count does not count",
-                              given=beyond[:_LISTED], allowed=f"0 to {len(kinds) - 1}")  # fmt: skip
+                              given=beyond[:_LISTED], allowed=f"0 to {last}")  # fmt: skip
     members: dict[tuple[int, tuple[Weight, ...]], list[int]] = {}
     for layer in sorted(kinds):
         group = kinds[layer]
@@ -223,6 +226,27 @@ def _groups(
         )
         for (_, weights), layers in members.items()
     )  # fmt: skip
+
+
+def _mtp(path: str, predicted: Model, by_layer: dict[int | None, list[Booked]]) -> Mtp | None:
+    """Return the MTP blocks, which follow the layers."""
+    if predicted.mtp is None:
+        return None
+    plan, first = predicted.mtp, predicted.num_hidden_layers
+    layers = tuple(range(first, first + plan.num_layers))
+    found = {}
+    for layer in layers:
+        weights = layer_weights(by_layer.get(layer, []), _fused(plan.group.attention))
+        _compare(path, f"in MTP block {layer}", (*plan.group.weights, *plan.extra), weights)
+        found[weights] = layer
+    if len(found) > 1:
+        raise CheckpointError(f"{path}: MTP blocks of different types", given=layers)
+    weights = next(iter(found))
+    inner = tuple(weight for weight in weights if weight.account != "draft")
+    group = LayerGroup(layers=layers, attention=plan.group.attention, ffn=plan.group.ffn,
+                       weights=inner)  # fmt: skip
+    extra = tuple(weight for weight in weights if weight.account == "draft")
+    return Mtp(num_layers=plan.num_layers, group=group, extra=extra)
 
 
 def _fused(attention: Attention) -> tuple[int, int, int] | None:

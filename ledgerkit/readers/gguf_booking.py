@@ -49,6 +49,9 @@ _EXPERT_BIAS = Place("ffn_mlp", "routed_experts", "vector", "experts", routed=Tr
 _RESIDUAL = _ffn("residual")
 _RESIDUAL_VECTOR = _ffn("residual", "vector")
 
+_DRAFT = Place("scheduling", "draft")
+_DRAFT_NORM = Place("scheduling", "draft", "vector")
+
 _GLOBAL: dict[str, Place] = {
     "token_embd.weight": _ffn("vocab", "lookup", "vocab"),
     "output.weight": _ffn("vocab", "head", "vocab"),
@@ -95,6 +98,20 @@ _LAYER: dict[str, Place] = {
     "attn_kv_b.weight": _attention("expand", "tp"),
     "attn_k_b.weight": _attention("expand", "tp"),
     "attn_v_b.weight": _attention("expand", "tp"),
+    # gated DeltaNet
+    "ssm_ba.weight": _attention(split="tp"),
+    "ssm_alpha.weight": _attention(split="tp"),
+    "ssm_beta.weight": _attention(split="tp"),
+    "ssm_out.weight": _attention(split="tp"),
+    "ssm_conv1d.weight": _attention("vector", "tp", "state"),
+    "ssm_a": _attention("vector", "tp", "state"),
+    "ssm_dt.bias": _attention("vector", "tp", "state"),
+    "ssm_norm.weight": _attention("vector", account="state"),
+    # what an MTP block has beside its decoder layer
+    "nextn.eh_proj.weight": _DRAFT,
+    "nextn.enorm.weight": _DRAFT_NORM,
+    "nextn.hnorm.weight": _DRAFT_NORM,
+    "nextn.shared_head_norm.weight": _DRAFT_NORM,
     # dense and shared MLPs
     "ffn_gate.weight": _ffn("dense", split="tp"),
     "ffn_gate.bias": _ffn("dense", "vector", "tp"),
@@ -144,6 +161,8 @@ _CONSTANTS = {
     "rope_factors_short.weight",
     "attn_rot_embd.weight",
 }
+
+_COPIES = {"nextn.embed_tokens.weight", "nextn.shared_head_head.weight"}
 
 _IN_LAYER = re.compile(r"blk\.(\d{1,5})\.(.+)")
 _ONE_EXPERT = re.compile(r"(ffn_(?:gate|up|down))\.(\d{1,5})\.weight")
@@ -223,6 +242,8 @@ def _is_scale(scale: GgufTensor | None, weight: GgufTensor | None) -> bool:
 def _reason(name: str, suffix: str) -> str:
     if suffix in _CONSTANTS:
         return "rotary factors: constants that follow from the config, not parameters"
+    if suffix in _COPIES:
+        return "a copy of embedding or head inside an MTP block"
     if suffix.endswith(".input_scale"):
         return "scale of the activations in front of a quantized layer"
     if name.startswith(("v.", "mm.", "a.")):

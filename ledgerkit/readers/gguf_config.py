@@ -7,9 +7,11 @@ was made of are read by the same code. Keys and defaults: ggml-org/llama.cpp, ``
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ledgerkit.errors import CheckpointError, UnsupportedArchitectureError
+from ledgerkit.readers.gguf_config_more import MORE
+from ledgerkit.readers.gguf_fields import Config, base, biases, dense, vocabulary, window
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
     from ledgerkit.readers.gguf_metadata import Metadata
 
 __all__ = ["ARCHITECTURES", "config_of"]
-
-Config = dict[str, Any]
 
 
 def config_of(meta: Metadata) -> Config:
@@ -53,68 +53,14 @@ def config_of(meta: Metadata) -> Config:
     return config
 
 
-def _base(meta: Metadata) -> Config:
-    """Return the fields that every decoder has."""
-    heads = meta.size("attention.head_count")
-    hidden = meta.size("embedding_length")
-    head_dim = meta.size("attention.key_length", hidden // heads)
-    value_dim = meta.size("attention.value_length", hidden // heads)
-    if value_dim != head_dim:
-        raise UnsupportedArchitectureError(
-            f"{meta.path}: keys and values of different widths in {meta.architecture!r}",
-            given=(head_dim, value_dim),
-        )  # fmt: skip
-    return {
-        "hidden_size": hidden,
-        "num_hidden_layers": meta.layers(),
-        "num_attention_heads": heads,
-        "num_key_value_heads": meta.size("attention.head_count_kv", heads),
-        "head_dim": head_dim,
-        **_vocabulary(meta),
-    }
-
-
-def _vocabulary(meta: Metadata) -> Config:
-    return {
-        "vocab_size": meta.vocab_size(),
-        "max_position_embeddings": meta.size("context_length"),
-        "tie_word_embeddings": "output.weight" not in meta.tensors,
-    }
-
-
-def _dense(model_type: str, meta: Metadata) -> Config:
-    width = meta.size("feed_forward_length")
-    return {"model_type": model_type, **_base(meta), "intermediate_size": width}
-
-
-def _biases(meta: Metadata) -> Config:
-    """Return which linear layers of the first block have a bias."""
-    stated = meta.tensors
-    return {
-        "attention_bias": "blk.0.attn_q.bias" in stated,
-        "mlp_bias": "blk.0.ffn_up.bias" in stated,
-    }
-
-
-def _window(meta: Metadata, period: int, default: int | None = None) -> Config:
-    """Return window and layer types of a model that alternates windowed and full layers."""
-    layers = meta.layers()
-    windowed = meta.windowed_layers(layers, period)
-    window = meta.count("attention.sliding_window", default or 0)
-    if not window:
-        return {"sliding_window": None, "layer_types": ["full_attention"] * layers}
-    types = ["sliding_attention" if here else "full_attention" for here in windowed]
-    return {"sliding_window": window, "layer_types": types}
-
-
 def _llama(meta: Metadata) -> Config:
     if not meta.count("expert_count", 0):
-        window = meta.count("attention.sliding_window", 0)
-        if window:
-            return {**_dense("mistral", meta), "sliding_window": window}
-        return {**_dense("llama", meta), **_biases(meta)}
+        tokens = meta.count("attention.sliding_window", 0)
+        if tokens:
+            return {**dense("mistral", meta), "sliding_window": tokens}
+        return {**dense("llama", meta), **biases(meta)}
     return {
-        **_dense("mixtral", meta),
+        **dense("mixtral", meta),
         "num_local_experts": meta.size("expert_count"),
         "num_experts_per_tok": meta.size("expert_used_count"),
         "sliding_window": meta.count("attention.sliding_window", 0) or None,
@@ -122,11 +68,11 @@ def _llama(meta: Metadata) -> Config:
 
 
 def _qwen2(meta: Metadata) -> Config:
-    return _dense("qwen2", meta)
+    return dense("qwen2", meta)
 
 
 def _qwen3(meta: Metadata) -> Config:
-    return {**_dense("qwen3", meta), "attention_bias": "blk.0.attn_q.bias" in meta.tensors}
+    return {**dense("qwen3", meta), "attention_bias": "blk.0.attn_q.bias" in meta.tensors}
 
 
 def _qwen3moe(meta: Metadata) -> Config:
@@ -134,7 +80,7 @@ def _qwen3moe(meta: Metadata) -> Config:
     width = meta.size("expert_feed_forward_length")
     return {
         "model_type": "qwen3_moe",
-        **_base(meta),
+        **base(meta),
         "intermediate_size": width,
         "moe_intermediate_size": width,
         "num_experts": meta.size("expert_count"),
@@ -145,11 +91,11 @@ def _qwen3moe(meta: Metadata) -> Config:
 
 
 def _gemma2(meta: Metadata) -> Config:
-    return {**_dense("gemma2", meta), **_window(meta, period=2, default=4096)}
+    return {**dense("gemma2", meta), **window(meta, period=2, default=4096)}
 
 
 def _gemma3(meta: Metadata) -> Config:
-    return {**_dense("gemma3_text", meta), **_window(meta, period=6)}
+    return {**dense("gemma3_text", meta), **window(meta, period=6)}
 
 
 def _gemma4(meta: Metadata) -> Config:
@@ -191,8 +137,8 @@ def _gemma4(meta: Metadata) -> Config:
         "use_double_wide_mlp": wide == {2 * width},
         "num_kv_shared_layers": shared,
         "hidden_size_per_layer_input": per_layer,
-        **_vocabulary(meta),
-        **_window(meta, period=6),
+        **vocabulary(meta),
+        **window(meta, period=6),
     }
     if per_layer:
         config["vocab_size_per_layer_input"] = meta.shape("per_layer_token_embd.weight")[-1]
@@ -211,8 +157,8 @@ def _gpt_oss(meta: Metadata) -> Config:
     meta.count("feed_forward_length", 0)
     return {
         "model_type": "gpt_oss",
-        **_base(meta),
-        **_window(meta, period=2),
+        **base(meta),
+        **window(meta, period=2),
         "intermediate_size": meta.size("expert_feed_forward_length"),
         "num_local_experts": meta.size("expert_count"),
         "num_experts_per_tok": meta.size("expert_used_count"),
@@ -221,8 +167,8 @@ def _gpt_oss(meta: Metadata) -> Config:
 
 
 def _phi3(meta: Metadata) -> Config:
-    window = meta.count("attention.sliding_window", 0)
-    return {**_dense("phi3", meta), "sliding_window": window or None}
+    tokens = meta.count("attention.sliding_window", 0)
+    return {**dense("phi3", meta), "sliding_window": tokens or None}
 
 
 def _deepseek2(meta: Metadata) -> Config:
@@ -243,7 +189,7 @@ def _deepseek2(meta: Metadata) -> Config:
         width, value_dim = (meta.size(f"attention.{part}_length") for part in ("key", "value"))
         meta.size("attention.head_count_kv")
     layers = meta.layers()
-    dense = meta.count("leading_dense_block_count", 0)
+    first = meta.count("leading_dense_block_count", 0)
     config = {
         "model_type": "deepseek_v2",
         "hidden_size": meta.size("embedding_length"),
@@ -256,16 +202,16 @@ def _deepseek2(meta: Metadata) -> Config:
         "qk_rope_head_dim": rope,
         "v_head_dim": value_dim,
         "intermediate_size": meta.size("feed_forward_length"),
-        "first_k_dense_replace": dense,
+        "first_k_dense_replace": first,
         "moe_intermediate_size": meta.size("expert_feed_forward_length"),
         "n_routed_experts": meta.count("expert_count", 0) or None,
         "num_experts_per_tok": meta.count("expert_used_count", 0) or None,
         "n_shared_experts": meta.count("expert_shared_count", 0) or None,
         "n_group": meta.size("expert_group_count", 1),
         "topk_group": meta.size("expert_group_used_count", 1),
-        **_vocabulary(meta),
+        **vocabulary(meta),
     }
-    if f"blk.{dense}.exp_probs_b.bias" in meta.tensors:
+    if f"blk.{first}.exp_probs_b.bias" in meta.tensors:
         config |= {"model_type": "deepseek_v3", "num_nextn_predict_layers": 0}
     return config
 
@@ -281,5 +227,6 @@ ARCHITECTURES: dict[str, Callable[[Metadata], Config]] = {
     "gpt-oss": _gpt_oss,
     "phi3": _phi3,
     "deepseek2": _deepseek2,
+    **MORE,
 }
 """GGUF architectures that can be read, by their translators."""

@@ -1,34 +1,14 @@
 """Fields that change no parameter, byte or FLOP, with the reason why.
 
 A field stands here only if it is irrelevant in every family; a field that matters somewhere is
-named as ignored by the families in which it does not.
+named as ignored by the families in which it does not. The reasons have their words in
+``ledgerkit.text.reading``.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 from typing import Any
-
-REASONS = {
-    "provenance": "names the code or the file, not the architecture",
-    "runtime": "switches how a library runs the model",
-    "tokenizer": "a token id or a tokenizer setting",
-    "initialisation": "used only to initialise weights for training",
-    "training": "used only in training",
-    "generation": "a default of text generation",
-    "rotary": "angles of the rotary embedding: no stored weights, no cached elements",
-    "epsilon": "a constant inside a normalisation",
-    "activation": "an elementwise function: same matrices whichever it is",
-    "router arithmetic": "scales or normalises routing weights: same experts, same sizes",
-    "scalar": "a scalar factor or clamp on activations",
-    "tower": "describes a vision or audio tower, outside the three ledgers",
-    "neutral": "stated with the value that switches the feature off",
-    "null": "null: the feature is absent",
-    "unused": "stated, but not used by this model type",
-    "duplicate": "says again what the text part says",
-    "metadata": "ledgerkit's own note about the file",
-}
-"""Reasons, as the report shows them."""
 
 _BY_REASON = {
     "provenance": (

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ledgerkit.text import get
+
 Origin = Literal["config", "class default", "derived", "replaced"]
 
 
@@ -29,7 +31,7 @@ class FieldIgnored:
     path: str
     value: Any
     reason: str
-    """A key of ``irrelevant.REASONS``."""
+    """Why: a key of ``reading.reason.*`` among the strings, with spaces."""
 
 
 @dataclass(slots=True)
@@ -38,7 +40,8 @@ class Record:
 
     used: list[FieldUse] = field(default_factory=list)
     ignored: list[FieldIgnored] = field(default_factory=list)
-    assumptions: list[str] = field(default_factory=list)
+    assumptions: list[tuple[str, tuple[tuple[str, Any], ...]]] = field(default_factory=list)
+    """Key of a note, and its values."""
     replaced: frozenset[str] = frozenset()
 
     def use(self, path: str, value: Any, origin: Origin, rule: str = "") -> None:
@@ -51,7 +54,14 @@ class Record:
         """Note a field that changes no cost."""
         self.ignored.append(FieldIgnored(path, value, reason))
 
-    def assume(self, text: str) -> None:
-        """Note an assumption, once."""
-        if text not in self.assumptions:
-            self.assumptions.append(text)
+    def assume(self, key: str, **values: Any) -> None:
+        """Note an assumption or a remark, once; ``key`` is one of ``reading.note.*``."""
+        note = (key, tuple(values.items()))
+        if note not in self.assumptions:
+            self.assumptions.append(note)
+
+    def notes(self, language: str | None = None) -> tuple[str, ...]:
+        """Return the assumptions and remarks in words."""
+        return tuple(
+            get(f"reading.note.{key}", language, **dict(values)) for key, values in self.assumptions
+        )

@@ -73,7 +73,9 @@ def apply_replacements(config: Mapping[str, Any], record: Record) -> Mapping[str
     text = ", ".join(f"{name}={_short(value)}" for name, value in fields.items())
     merged["_adapted"] = f"{merged['_adapted']}, {text}" if merged.get("_adapted") else text
     record.replaced = frozenset(fields)
-    record.assume(f"a variant of {config.get('_slug') or 'the config'}: {text}")
+    if "sliding_window" in fields and fields["sliding_window"] is None:
+        record.assume("no_window")
+    record.assume("variant", changes=text)
     return merged
 
 
@@ -112,13 +114,12 @@ def _fit_layers(values: dict[str, Any], old: Any, new: Any, record: Record) -> N
             extra = len(items) - old
             fitted = continue_pattern(items[:old], new)
             values[name] = fitted + items[old : old + extra] if extra else fitted
-            record.assume(f"{name} was fitted to {new} layers: its pattern is "
-                          f"{'cut' if new < old else 'continued'}")  # fmt: skip
+            record.assume("fitted", name=name, layers=new)
     for name in _LAYER_NUMBERS:
         items = values.get(name)
         if isinstance(items, (list, tuple)) and items:
             values[name] = [i for i in items if isinstance(i, int) and i < new]
-            record.assume(f"{name} was cut to {new} layers")
+            record.assume("fitted", name=name, layers=new)
     linear = values.get("linear_attn_config")
     if isinstance(linear, Mapping):
         values["linear_attn_config"] = _fit_linear(linear, old, new, record)
@@ -130,7 +131,7 @@ def _fit_linear(linear: Mapping[str, Any], old: int, new: int, record: Record) -
     if not isinstance(full, (list, tuple)) or not isinstance(kda, (list, tuple)):
         return dict(linear)
     kinds = continue_pattern([i in full for i in range(1, old + 1)], new)
-    record.assume(f"linear_attn_config was fitted to {new} layers")
+    record.assume("fitted", name="linear_attn_config", layers=new)
     return {
         **linear,
         "full_attn_layers": [i for i, is_full in enumerate(kinds, 1) if is_full],

@@ -78,7 +78,7 @@ def unwrap(
     text = config.get(wrapper.key)
     if text is None and wrapper.text_type and "hidden_size" in config:
         # some files of multimodal types hold the text model alone, without a part of its own
-        record.assume(f"the file has no {wrapper.key}: it is read as the text model itself")
+        record.assume("flat", key=wrapper.key)
         return {**config, "model_type": wrapper.text_type}, None, []
     if not isinstance(text, Mapping):
         raise ConfigError(f"a {config.get('model_type')} config needs {wrapper.key}", given=text,
@@ -97,8 +97,7 @@ def unwrap(
     if tied is not None:
         stated = inner.get("tie_word_embeddings")
         if stated is not None and stated != tied:
-            record.assume("tie_word_embeddings of the whole file wins over the one of the text "
-                          f"part: {tied}")  # fmt: skip
+            record.assume("tie", value=tied)
         inner["tie_word_embeddings"] = tied
     for name in config:
         if name in inner and name not in _INHERITED and config[name] == inner[name]:

@@ -169,7 +169,9 @@ def test_unknown_name_suggests_close_ones():
         load_model("deepsek-v3")
 
 
-@pytest.mark.parametrize("ref", [None, 3, 1.5, ["llama-3.1-8b"], "", "no/such/file.json", "./nothing"])
+@pytest.mark.parametrize(
+    "ref", [None, 3, 1.5, ["llama-3.1-8b"], "", "no/such/file.json", "./nothing"]
+)
 def test_impossible_references_are_refused(ref):
     with pytest.raises(LedgerError):
         load_model(ref)

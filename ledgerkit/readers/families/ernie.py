@@ -54,7 +54,7 @@ def read(fields: Fields, _model_type: str) -> Architecture:
     fields.ignore("runtime", "moe_capacity", "moe_gate", "moe_use_size_all2all",
                   "use_rmsnorm", "compression_ratio", "fuse_rope")  # fmt: skip
     if fields.count("num_nextn_predict_layers", default=0):
-        fields.record.assume("MTP blocks of ERNIE 4.5 are not counted")
+        fields.record.assume("mtp_not_counted", family="ERNIE 4.5")
     attention = SoftmaxAttention(
         num_attention_heads=heads,
         num_key_value_heads=kv_heads,

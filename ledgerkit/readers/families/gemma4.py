@@ -113,7 +113,7 @@ def _layer_types(fields: Fields, frame: Frame) -> list[str]:
         fields.record.use(fields.path + "layer_types", "5 sliding, 1 full", "derived",
                           "the class default")  # fmt: skip
     if types[-1] != "full_attention":  # the class does the same
-        fields.record.assume("the last layer is made a full one, as the model class does")
+        fields.record.assume("last_full")
         types[-1] = "full_attention"
     return types
 

@@ -52,7 +52,7 @@ def read(fields: Fields, _model_type: str) -> Architecture:
     fields.only("use_qk_norm", True, why="the class always has q and k norms")
     fields.only("qk_norm", True, why="the class always has q and k norms")
     if fields.count("num_nextn_predict_layers"):
-        fields.record.assume("MTP blocks of Hy3 are not counted")
+        fields.record.assume("mtp_not_counted", family="Hy3")
     attention = SoftmaxAttention(
         num_attention_heads=heads,
         num_key_value_heads=kv_heads,

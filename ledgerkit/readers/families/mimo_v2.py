@@ -173,7 +173,7 @@ def _mtp(fields: Fields, frame: Frame, layer: Layer) -> MtpPlan | None:
     if not blocks:
         return None
     if "num_nextn_predict_layers" not in fields.values:
-        fields.record.assume("MiMo-V2 checkpoints carry 3 MTP blocks; the config does not say so")
+        fields.record.assume("mtp_unstated", family="MiMo-V2", blocks=blocks)
     at = "model.mtp.layers.{layer}."
     rows = tuple(
         row._replace(name=row.name.replace(LAYER, at)

@@ -76,7 +76,7 @@ def read(fields: Fields, model_type: str) -> Architecture:
     head_dim = read_head_dim(fields, hidden, heads)
     m3 = model_type != "minimax_m2"
     if fields.has("num_mtp_modules") or fields.has("num_nextn_predict_layers"):
-        fields.record.assume("MTP modules are named, but the checkpoints do not hold them")
+        fields.record.assume("mtp_not_stored")
     fields.ignore("unused", "use_mtp", "mtp_transformer_layers", "num_mtp_modules",
                   "num_nextn_predict_layers")  # fmt: skip
     fields.only("attention_output_gate", False, why="the output gate is not implemented")

@@ -79,7 +79,7 @@ def read(fields: Fields, _model_type: str) -> Architecture:
     for names in _ONLY_IN.values():
         fields.ignore("unused", *names)
     if fields.count("num_nextn_predict_layers"):
-        fields.record.assume("MTP blocks of Nemotron are not counted")
+        fields.record.assume("mtp_not_counted", family="Nemotron")
     fields.ignore("unused", "mtp_hybrid_override_pattern", "mtp_layers_block_type")
     table = vocabulary(
         frame.hidden,

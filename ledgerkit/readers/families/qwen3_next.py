@@ -194,9 +194,7 @@ def _mtp(fields: Fields, frame: Frame, layer: Layer, model_type: str) -> MtpPlan
         return None
     require(blocks == 1, "checkpoints of this model type hold one MTP block", blocks)
     if not any(name in fields.values for name in names):
-        fields.record.assume(
-            f"{model_type} checkpoints carry one MTP block; the config does not say so"
-        )
+        fields.record.assume("mtp_unstated", family="Qwen3-Next", blocks=blocks)
     rows = tuple(row._replace(name=row.name.replace("model.", "mtp.", 1)) for row in layer.rows)
     if model_type == "qwen3_5_moe_text":  # here each expert has tensors of its own
         rows = tuple(part for row in rows for part in _apart(row))

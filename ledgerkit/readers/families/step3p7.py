@@ -56,7 +56,7 @@ def read(fields: Fields, _model_type: str) -> Architecture:
     hidden = frame.hidden
     blocks = fields.count("num_nextn_predict_layers", most=MAX_LAYERS)
     if blocks:
-        fields.record.assume("MTP blocks of Step-3.7 are not counted")
+        fields.record.assume("mtp_not_counted", family="Step-3.7")
     fields.ignore("unused", "mtp_layer_types", "mtp_mlp_layer_types")
     fields.ignore("scalar", "swiglu_limits", "swiglu_limits_shared", "query_pre_attn_scalar")
     fields.only("use_bidirectional_attention", False, why="not a decoder")

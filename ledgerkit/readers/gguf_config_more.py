@@ -1,0 +1,142 @@
+"""llama.cpp metadata → config fields: hybrids, and models with MTP blocks.
+
+llama.cpp counts MTP ("next-n") blocks among the layers; a config does not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ledgerkit.errors import CheckpointError
+from ledgerkit.readers.gguf_fields import Config, base
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ledgerkit.readers.gguf_metadata import Metadata
+
+__all__ = ["MORE"]
+
+_CHUNK = 8192
+"""Tokens of a chunk of Llama 4: llama.cpp has it in its code, not in the file."""
+
+
+def _without_mtp(meta: Metadata) -> Config:
+    """Return layers and MTP blocks."""
+    blocks = meta.count("nextn_predict_layers", 0)
+    layers = meta.layers() - blocks
+    if layers < 1:
+        raise CheckpointError(f"{meta.path}: no layer is left beside the MTP blocks", given=blocks)
+    return {"num_hidden_layers": layers, "num_nextn_predict_layers": blocks}
+
+
+def _qwen2moe(meta: Metadata) -> Config:
+    meta.count("feed_forward_length", 0)  # every layer has experts: no dense width is used
+    width = meta.size("expert_feed_forward_length")
+    return {
+        "model_type": "qwen2_moe",
+        **base(meta),
+        "intermediate_size": width,
+        "moe_intermediate_size": width,
+        "shared_expert_intermediate_size": meta.size("expert_shared_feed_forward_length"),
+        "num_experts": meta.size("expert_count"),
+        "num_experts_per_tok": meta.size("expert_used_count"),
+        "decoder_sparse_step": 1,
+        "mlp_only_layers": [],
+    }
+
+
+def _delta_net(model_type: str, meta: Metadata) -> Config:
+    """Return the fields of a Qwen hybrid, its FFN left out."""
+    values = meta.size("ssm.time_step_rank")
+    inner = meta.size("ssm.inner_size")
+    if inner % values:
+        raise CheckpointError(f"{meta.path}: ssm.inner_size is no multiple of the value heads",
+                              given=(inner, values))  # fmt: skip
+    config = {
+        **base(meta),
+        "model_type": model_type,
+        "linear_num_key_heads": meta.size("ssm.group_count"),
+        "linear_num_value_heads": values,
+        "linear_key_head_dim": meta.size("ssm.state_size"),
+        "linear_value_head_dim": inner // values,
+        "linear_conv_kernel_dim": meta.size("ssm.conv_kernel"),
+        "full_attention_interval": meta.size("full_attention_interval", 4),
+        **_without_mtp(meta),
+    }
+    config["mtp_num_hidden_layers"] = config.pop("num_nextn_predict_layers")
+    return config
+
+
+def _experts_of_hybrid(meta: Metadata) -> Config:
+    meta.count("feed_forward_length", 0)
+    width = meta.size("expert_feed_forward_length")
+    return {
+        "intermediate_size": width,
+        "moe_intermediate_size": width,
+        "shared_expert_intermediate_size": meta.size("expert_shared_feed_forward_length", width),
+        "num_experts": meta.size("expert_count"),
+        "num_experts_per_tok": meta.size("expert_used_count"),
+        "decoder_sparse_step": 1,
+        "mlp_only_layers": [],
+    }
+
+
+def _qwen3next(meta: Metadata) -> Config:
+    return {**_delta_net("qwen3_next", meta), **_experts_of_hybrid(meta)}
+
+
+def _qwen35(meta: Metadata) -> Config:
+    width = meta.size("feed_forward_length")
+    return {**_delta_net("qwen3_5_text", meta), "intermediate_size": width}
+
+
+def _qwen35moe(meta: Metadata) -> Config:
+    return {**_delta_net("qwen3_5_moe_text", meta), **_experts_of_hybrid(meta)}
+
+
+def _glm4moe(meta: Metadata) -> Config:
+    return {
+        **base(meta),
+        "model_type": "glm4_moe",
+        **_without_mtp(meta),
+        "intermediate_size": meta.size("feed_forward_length"),
+        "moe_intermediate_size": meta.size("expert_feed_forward_length"),
+        "n_routed_experts": meta.size("expert_count"),
+        "num_experts_per_tok": meta.size("expert_used_count"),
+        "n_shared_experts": meta.count("expert_shared_count", 0),
+        "first_k_dense_replace": meta.count("leading_dense_block_count", 0),
+        "n_group": meta.size("expert_group_count", 1),
+        "topk_group": meta.size("expert_group_used_count", 1),
+        "attention_bias": "blk.0.attn_q.bias" in meta.tensors,
+        "use_qk_norm": "blk.0.attn_q_norm.weight" in meta.tensors,
+    }
+
+
+def _llama4(meta: Metadata) -> Config:
+    layers = meta.layers()
+    chunked = meta.windowed_layers(layers, period=4)
+    if meta.has("attention.sliding_window") and not meta.count("attention.sliding_window"):
+        chunked = [False] * layers
+    return {
+        "model_type": "llama4_text",
+        **base(meta),
+        "intermediate_size_mlp": meta.size("feed_forward_length"),
+        "intermediate_size": meta.size("expert_feed_forward_length"),
+        "num_local_experts": meta.size("expert_count"),
+        "num_experts_per_tok": meta.size("expert_used_count"),
+        "interleave_moe_layer_step": meta.size("interleave_moe_layer_step"),
+        "attention_chunk_size": meta.size("attention.chunk_size", _CHUNK),
+        "layer_types": ["chunked_attention" if here else "full_attention" for here in chunked],
+    }
+
+
+MORE: dict[str, Callable[[Metadata], Config]] = {
+    "qwen2moe": _qwen2moe,
+    "qwen3next": _qwen3next,
+    "qwen35": _qwen35,
+    "qwen35moe": _qwen35moe,
+    "glm4moe": _glm4moe,
+    "llama4": _llama4,
+}
+"""Further architectures, by their translators."""

@@ -1,0 +1,70 @@
+"""Fields that the metadata of many architectures state in the same way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ledgerkit.errors import UnsupportedArchitectureError
+
+if TYPE_CHECKING:
+    from ledgerkit.readers.gguf_metadata import Metadata
+
+__all__ = ["Config", "base", "biases", "dense", "vocabulary", "window"]
+
+Config = dict[str, Any]
+
+
+def base(meta: Metadata) -> Config:
+    """Return the fields that every decoder has."""
+    heads = meta.size("attention.head_count")
+    hidden = meta.size("embedding_length")
+    head_dim = meta.size("attention.key_length", hidden // heads)
+    value_dim = meta.size("attention.value_length", hidden // heads)
+    if value_dim != head_dim:
+        raise UnsupportedArchitectureError(
+            f"{meta.path}: keys and values of different widths in {meta.architecture!r}",
+            given=(head_dim, value_dim),
+        )  # fmt: skip
+    return {
+        "hidden_size": hidden,
+        "num_hidden_layers": meta.layers(),
+        "num_attention_heads": heads,
+        "num_key_value_heads": meta.size("attention.head_count_kv", heads),
+        "head_dim": head_dim,
+        **vocabulary(meta),
+    }
+
+
+def vocabulary(meta: Metadata) -> Config:
+    """Return vocabulary, longest context and whether the table is tied."""
+    return {
+        "vocab_size": meta.vocab_size(),
+        "max_position_embeddings": meta.size("context_length"),
+        "tie_word_embeddings": "output.weight" not in meta.tensors,
+    }
+
+
+def dense(model_type: str, meta: Metadata) -> Config:
+    """Return the fields of a decoder whose layers all have one dense MLP."""
+    width = meta.size("feed_forward_length")
+    return {"model_type": model_type, **base(meta), "intermediate_size": width}
+
+
+def biases(meta: Metadata) -> Config:
+    """Return which linear layers of the first block have a bias."""
+    stated = meta.tensors
+    return {
+        "attention_bias": "blk.0.attn_q.bias" in stated,
+        "mlp_bias": "blk.0.ffn_up.bias" in stated,
+    }
+
+
+def window(meta: Metadata, period: int, default: int | None = None) -> Config:
+    """Return window and layer types of a model that alternates windowed and full layers."""
+    layers = meta.layers()
+    windowed = meta.windowed_layers(layers, period)
+    tokens = meta.count("attention.sliding_window", default or 0)
+    if not tokens:
+        return {"sliding_window": None, "layer_types": ["full_attention"] * layers}
+    types = ["sliding_attention" if here else "full_attention" for here in windowed]
+    return {"sliding_window": tokens, "layer_types": types}
