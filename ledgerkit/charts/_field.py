@@ -250,13 +250,22 @@ def _ffn_edge(canvas: Canvas, view: View, y: float, language: Language) -> None:
         line[0][0] for line in lines if line and line[0][1] < view.base - view.height + 1
     )
     edges = [themes.MARGIN - 12, *(tick + 18 for tick in ticks)]
-    gaps = [
-        (right - 18 - left, left)
-        for left, right in zip(edges, (*ticks, view.left + view.width * 0.8), strict=True)
+    spots = [
+        (left + 12, y, "left", float(index))
+        for index, (left, right) in enumerate(zip(edges, ticks, strict=False))
         if right - 18 - left > room + 24
     ]
-    at = (gaps[0][1] + 12, y) if gaps else (view.left + view.width * 0.42, y - 21)
-    canvas.text(*at, word, color=canvas.theme.text["ffn_mlp"])
+    # no gap is wide enough: a line higher, or two
+    spots += [
+        (view.left + view.width * 0.42, y - 21, "left", 50.0),
+        (canvas.width - themes.MARGIN, y - 39, "right", 60.0),
+    ]
+    bounds = Box(0, 0, canvas.width, view.base)
+    wanted = Wanted(word, themes.SMALL, False, tuple(spots), (view.left, y))
+    for spot in place([wanted], words=canvas.words, marks=(), lines=(), bounds=bounds):
+        if spot:
+            color = canvas.theme.text["ffn_mlp"]
+            canvas.text(spot.x, spot.y, spot.text, color=color, align=spot.align)
 
 
 def draw_region_words(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from ledgerkit import text
 from ledgerkit.charts import theme as themes
-from ledgerkit.charts._contrast import readable_on
+from ledgerkit.charts._contrast import contrast, readable_on
 from ledgerkit.charts.canvas import FOCUS, MARK
 from ledgerkit.charts.metrics import Box, text_width, wrap
 from ledgerkit.text import numbers
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["LAYOUT", "Frame", "colors", "draw_case"]
 
 _LONGEST: Final = 1.05
+_READABLE: Final = 4.5
 
 
 @dataclass(frozen=True)
@@ -222,12 +223,14 @@ def _part(canvas: Canvas, case: Case, component: str, box: Box, language: Langua
             text.get("tip.amount", language): size,
         },
     )
-    if box.right - box.left > text_width(size, themes.SMALL) + 12:
+    ink = readable_on(fill, theme)
+    wide = box.right - box.left > text_width(size, themes.SMALL) + 12
+    if wide and contrast(ink, fill) >= _READABLE:
         canvas.text(
             (box.left + box.right) / 2,
             (box.top + box.bottom) / 2,
             size,
-            color=readable_on(fill, theme),
+            color=ink,
             align="center",
         )
 

@@ -35,7 +35,7 @@ main {{ overflow-x: auto; }}
 </style>
 </head>
 <body>
-<main id="figure"></main>
+<main><div id="figure"></div></main>
 <script>{renderer}</script>
 <script>
 vegaEmbed("#figure", {spec}, {{renderer: "svg", actions: false}});

@@ -138,7 +138,7 @@ def segments(
     placed: list[Segment] = []
     done = 0.0
     for index, (ledger, group, amount) in enumerate(flat):
-        start = left + (right - left) * done / total
+        start = left + (right - left) * min(1.0, done / total)
         done += amount
         end = left + (right - left) * min(1.0, done / total)
         gap_before = _gap(flat[index - 1][0], ledger) if index else 0.0

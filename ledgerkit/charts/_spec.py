@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 __all__ = ["LedgerChart", "layer"]
 
 SCHEMA: Final = "https://vega.github.io/schema/vega-lite/v6.json"
-_TOP_LEVEL: Final = ("autosize", "background", "config", "padding", "usermeta")
 
 # Row field to channel and type. A scale of None passes the value through: pixels, colours, areas.
 _CHANNELS: Final[dict[str, tuple[str, str]]] = {
@@ -72,9 +71,10 @@ _MARKS: Final[dict[str, dict[str, Any]]] = {
 class LedgerChart(alt.LayerChart):
     """An Altair layer chart whose layers are finished Vega-Lite dicts.
 
-    Everything that takes an Altair chart takes it. Altair's own layering copies and validates each
-    layer, which takes 0.2 to 0.5 s for twenty of them; a widget redraws in a tenth of that. The
-    tests validate the specification against the schema instead.
+    Altair's own layering copies and validates each layer, which takes 0.2 to 0.5 s for twenty of
+    them; a widget redraws in a tenth of that. The tests validate the specification against the
+    schema instead. Like any chart with its own configuration it cannot be put into a
+    concatenation.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class LedgerChart(alt.LayerChart):
         *,
         format: str = "vega-lite",  # noqa: A002 - Altair's signature
         ignore: Sequence[str] | None = None,
-        context: Mapping[str, Any] | None = None,
+        context: Mapping[str, Any] | None = None,  # noqa: ARG002 - Altair's signature
     ) -> dict[str, Any]:
         """Return the specification as a dict.
 
@@ -111,7 +111,7 @@ class LedgerChart(alt.LayerChart):
         ignore : sequence of str, optional
             Properties to leave out.
         context : mapping, optional
-            Altair's context; inside a concatenation the top-level properties are left out.
+            Taken for compatibility.
 
         Returns
         -------
@@ -122,9 +122,8 @@ class LedgerChart(alt.LayerChart):
         >>> sorted(LedgerChart(layer=[]).to_dict())
         ['$schema', 'layer']
         """
-        nested = not (context or {}).get("top_level", True)
-        left_out = {*(ignore or ()), *(_TOP_LEVEL if nested else ())}
-        spec = {} if nested else {"$schema": SCHEMA}
+        left_out = set(ignore or ())
+        spec: dict[str, Any] = {"$schema": SCHEMA}
         spec |= {
             key: value.to_dict() if isinstance(value, alt.SchemaBase) else value
             for key, value in self._kwds.items()

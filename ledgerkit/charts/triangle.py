@@ -92,9 +92,11 @@ def ledger_triangle(
 
     Examples
     --------
-    >>> import polars as pl
-    >>> from ledgerkit.charts import sample_comparison
-    >>> chart = ledger_triangle(sample_comparison(), language="en")
+    >>> import ledgerkit as lk
+    >>> work = lk.Workload(prompt_tokens=8192, output_tokens=512, concurrency=8)
+    >>> points = [{"model": "llama-3.1-8b", "hardware": "h100-sxm-80gb", "workload": work}]
+    >>> trail = lk.compare(points, trail=("prompt_tokens", [1024, 8192, 65536]))
+    >>> chart = ledger_triangle(trail.table, language="en")
     >>> chart.to_dict()["usermeta"]["ledgerkit"]["title"]
     'Decode time: which ledger does it fall on?'
     """

@@ -41,8 +41,8 @@ def tables() -> dict[str, dict[str, dict[Language, str]]]:
 
     Examples
     --------
-    >>> sorted(tables())[0]
-    'charts'
+    >>> tables()["terms"]["ledger.ffn_mlp"]["en"]
+    'FFN / MLP'
     """
     modules = {
         info.name: importlib.import_module(f"{__name__}.{info.name}")
