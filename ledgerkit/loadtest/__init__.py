@@ -9,6 +9,7 @@ from __future__ import annotations
 from ledgerkit.loadtest._diagnose import diagnose
 from ledgerkit.loadtest._diagnosis import Diagnosis
 from ledgerkit.loadtest._plan import Cell, Plan, plan
+from ledgerkit.loadtest._profile import profile_local
 from ledgerkit.loadtest._read import read
 from ledgerkit.loadtest._run import run, run_async
 from ledgerkit.loadtest._schema import CELL_COLUMNS, REQUEST_COLUMNS, Results
@@ -25,6 +26,7 @@ __all__ = [
     "diagnose",
     "diagnose_series",
     "plan",
+    "profile_local",
     "read",
     "run",
     "run_async",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ledgerkit.catalog.engines import load_engine
 from ledgerkit.errors import LoadTestError
 from ledgerkit.loadtest._anchors import anchor
 from ledgerkit.loadtest._basis import Basis
@@ -84,7 +85,7 @@ def diagnose(
                             allowed="delta, bootstrap")  # fmt: skip
     layout = deployment or Deployment()
     rows = _rows(results)
-    cells, findings = examine(rows, layout.engine if deployment is not None else None)
+    cells, findings = examine(rows, _graph_sizes(deployment))
     findings += examine_ttft_growth(cells)
     basis = Basis(model, layout)
     point = _operating_point(cells, at)
@@ -130,6 +131,13 @@ def diagnose(
         attention_kv_share=shares[0], sequence_share=shares[1], step_share=shares[2],
         anchors=anchors, gap=gap, interval_method=interval, **known,
     )  # fmt: skip
+
+
+def _graph_sizes(deployment: Deployment | None) -> tuple[int, ...]:
+    """Batch sizes that run as they are; empty where nothing is known of the engine."""
+    if deployment is None:
+        return ()
+    return load_engine(deployment.engine).graph_capture_sizes
 
 
 def _rows(results: Results | pl.DataFrame | str | Path) -> pl.DataFrame:

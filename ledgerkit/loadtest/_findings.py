@@ -25,7 +25,6 @@ _CONCURRENCY_OFF = 0.05
 _STALLED = 1.10
 _OUTPUT_OFF = 0.01
 _CHUNKED = 1.05
-_GRAPH_STEP = 8
 
 
 @dataclass(frozen=True)
@@ -50,12 +49,44 @@ class Finding:
     values: dict[str, Any] = field(default_factory=dict)
 
 
-def _names(frame: pl.DataFrame) -> tuple[str, ...]:
-    return tuple(frame["cell"].unique(maintain_order=True).to_list())
+def _rules(graph_sizes: tuple[int, ...]) -> dict[str, tuple[Severity, pl.Expr]]:
+    """What is wrong with a row, by pitfall."""
+    column = pl.col
+    step, asked = column("itl_s"), column("concurrency_requested")
+    reached = column("concurrency") / asked
+    spread = column("output_tokens_max") - column("output_tokens_min")
+    rules: dict[str, tuple[Severity, pl.Expr]] = {
+        "no_step_time": ("excluded", step.is_null() | ~step.is_finite() | (step <= 0)),
+        "preemption": ("excluded", column("preemptions") > 0),
+        "no_coordinates": ("excluded", asked.is_null() | column("context_tokens").is_null()),
+        "failed_requests": ("warning", column("failed") > 0),
+        "achieved_concurrency": ("warning", (reached - 1).abs() > _CONCURRENCY_OFF),
+        "prefix_hits": ("warning", column("cached_tokens") > 0.01 * column("prompt_tokens")),
+        "output_not_fixed": ("warning", spread > _OUTPUT_OFF * column("output_tokens_max")),
+        "few_steady_tokens": ("warning", column("steady_tokens") < STEADY_TOKENS),
+        "prefill_in_decode": ("warning", step > _STALLED * column("itl_median_s")),
+        "no_steady_window": ("warning", column("itl_method") == "no steady window"),
+        "tokens_from_chunks": ("warning", column("tokens_from") == "chunks"),
+        "several_tokens_per_chunk": ("note", column("tokens_per_chunk") > _CHUNKED),
+        "unverified_concurrency": ("note", column("concurrency").is_null()),
+    }
+    if graph_sizes:
+        odd = ~asked.is_in([float(size) for size in graph_sizes]) & (asked <= graph_sizes[-1])
+        rules["graph_padding"] = ("warning", odd)
+    return rules
 
 
-def examine(cells: pl.DataFrame, engine: str | None) -> tuple[pl.DataFrame, list[Finding]]:
+def examine(
+    cells: pl.DataFrame, graph_sizes: tuple[int, ...] = ()
+) -> tuple[pl.DataFrame, list[Finding]]:
     """Look for pitfalls row by row.
+
+    Parameters
+    ----------
+    cells : polars.DataFrame
+        Runs of cells (``CELL_COLUMNS``).
+    graph_sizes : tuple of int
+        Batch sizes that the engine captures as graphs; others run as the next larger one.
 
     Returns
     -------
@@ -64,46 +95,25 @@ def examine(cells: pl.DataFrame, engine: str | None) -> tuple[pl.DataFrame, list
     list of Finding
         What was seen, and what was left out.
     """
-    found: list[Finding] = []
-
-    def note(key: str, severity: Severity, where: pl.Expr, **values: Any) -> pl.DataFrame:
-        hit = cells.filter(where)
-        if hit.height:
-            found.append(Finding(key, severity, _names(hit), {"rows": hit.height, **values}))
-        return hit
-
-    column = pl.col
-    usable = column("itl_s").is_not_null() & column("itl_s").is_finite() & (column("itl_s") > 0)
-    note("no_step_time", "excluded", ~usable)
-    cells = cells.filter(usable)
-    note("preemption", "excluded", column("preemptions") > 0)
-    cells = cells.filter(column("preemptions").fill_null(0) <= 0)
-    note("unverified_concurrency", "note", column("concurrency").is_null())
-    off = (column("concurrency") / column("concurrency_requested") - 1).abs() > _CONCURRENCY_OFF
-    note("achieved_concurrency", "warning", off)
-    note("failed_requests", "warning", column("failed") > 0)
-    note("prefix_hits", "warning", column("cached_tokens") > 0.01 * column("prompt_tokens"))
-    spread = column("output_tokens_max") - column("output_tokens_min")
-    note("output_not_fixed", "warning", spread > _OUTPUT_OFF * column("output_tokens_max"))
-    note("few_steady_tokens", "warning", column("steady_tokens") < STEADY_TOKENS,
-         needed=STEADY_TOKENS)  # fmt: skip
-    note("prefill_in_decode", "warning", column("itl_s") > _STALLED * column("itl_median_s"))
-    note("no_steady_window", "warning", column("itl_method") == "no steady window")
-    note("tokens_from_chunks", "warning", column("tokens_from") == "chunks")
-    note("several_tokens_per_chunk", "note", column("tokens_per_chunk") > _CHUNKED)
-    if engine in {"vllm", "sglang"}:
-        whole = column("concurrency_requested")
-        padded = ~whole.is_in([1.0, 2.0, 4.0]) & (whole % _GRAPH_STEP != 0)
-        note("graph_padding", "warning", padded)
     cells = cells.with_columns(
-        concurrency=pl.coalesce("concurrency", "concurrency_requested"),
         context_tokens=pl.coalesce(
-            "context_tokens", column("prompt_tokens") + column("output_tokens").fill_null(0) / 2
+            "context_tokens", pl.col("prompt_tokens") + pl.col("output_tokens").fill_null(0) / 2
         ),
     )
-    whole_rows = column("concurrency").is_not_null() & column("context_tokens").is_not_null()
-    note("no_coordinates", "excluded", ~whole_rows)
-    return cells.filter(whole_rows), found
+    rules = _rules(graph_sizes)
+    hits = cells.select(rule.fill_null(False).alias(key) for key, (_, rule) in rules.items())
+    out = pl.any_horizontal(key for key, (severity, _) in rules.items() if severity == "excluded")
+    kept = hits.select(~out).to_series()
+    found = []
+    for key, (severity, _) in rules.items():
+        seen = hits[key] if severity == "excluded" or key == "failed_requests" else hits[key] & kept
+        if seen.any():
+            names = tuple(cells["cell"].filter(seen).unique(maintain_order=True).to_list())
+            found.append(
+                Finding(key, severity, names, {"rows": int(seen.sum()), "needed": STEADY_TOKENS})
+            )
+    filled = pl.coalesce("concurrency", "concurrency_requested").alias("concurrency")
+    return cells.filter(kept).with_columns(filled), found
 
 
 def examine_fit(fit: Fit, orders: Iterable[int | None]) -> list[Finding]:

@@ -277,7 +277,7 @@ def _usage(event: dict[str, Any], answer: Answer) -> None:
     if isinstance(timings, dict):
         spent, count = timings.get("predicted_ms"), timings.get("predicted_n")
         if isinstance(spent, int | float) and isinstance(count, int) and count > 1 and spent > 0:
-            answer.engine_itl_s = spent / 1e3 / count
+            answer.engine_itl_s = spent / 1e3 / (count - 1)  # from the first token on
 
 
 def _whole(value: object) -> int | None:
