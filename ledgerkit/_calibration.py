@@ -160,6 +160,10 @@ class Calibration(Frozen):
         changed = [n for n, a, b in zip(names, there, here, strict=True) if a != b]
         return f"calibrated on another {' and '.join(changed)}"
 
+    def covers(self, table: CostTable) -> bool:
+        """Whether this is the model and the device that were measured, in whatever layout."""
+        return (self.model, self.hardware) == (table.model.slug, table.hardware.slug)
+
     def save(self, path: str | Path) -> Path:
         """Write the calibration as JSON, measured points and provenance included."""
         target = Path(path)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     import altair as alt
     import polars as pl
 
+    from ledgerkit._calibration import Calibration
+
 __all__ = ["Explanation", "Ledger", "ledger"]
 
 _TIME = 4
@@ -66,8 +68,11 @@ class Ledger:
     Made by ``lk.ledger``; nothing in it changes afterwards.
     """
 
-    def __init__(self, table: CostTable, workload: Workload) -> None:
-        self._table = table
+    def __init__(
+        self, table: CostTable, workload: Workload, calibration: Calibration | None = None
+    ) -> None:
+        table = table if calibration is None else calibration.price(table)
+        self._table, self._calibration = table, calibration
         self.model: Model = table.model
         self.hardware: Hardware = table.hardware
         self.deployment: Deployment = table.deployment
@@ -204,7 +209,8 @@ class Ledger:
 
     @cached_property
     def _entries(self) -> list[Entry]:
-        return all_entries(self._table, self.workload)
+        found = all_entries(self._table, self.workload)
+        return found if self._calibration is None else self._calibration.book(found)
 
     def resident_entries(self) -> list[Entry]:
         """Entries of the hold phase; cheaper than ``entries`` when only memory is asked for."""
@@ -373,6 +379,8 @@ def ledger(
     hardware: Hardware | str | dict[str, Any],
     deployment: Deployment | dict[str, Any] | None = None,
     workload: Workload | dict[str, Any] | None = None,
+    *,
+    calibration: Calibration | None = None,
 ) -> Ledger:
     """Open the books of one deployment at one point.
 
@@ -383,6 +391,8 @@ def ledger(
     deployment : Deployment or dict, optional
         Default: one device, checkpoint dtypes, bf16 cache, vLLM profile.
     workload : Workload or dict
+    calibration : Calibration, optional
+        Constants of the user's own server, see ``lk.calibrate``.
 
     Returns
     -------
@@ -413,7 +423,8 @@ def ledger(
         raise WorkloadError("a ledger needs a workload", given=workload, allowed="Workload or dict",
                             fix="pass Workload(prompt_tokens=..., output_tokens=...)")  # fmt: skip
     check_workload(model, deployment, workload)
-    return Ledger(build(model, deployment, hardware, efficiencies, profile), workload)
+    table = build(model, deployment, hardware, efficiencies, profile)
+    return Ledger(table, workload, calibration)
 
 
 def check_workload(model: Model, deployment: Deployment, workload: Workload) -> None:

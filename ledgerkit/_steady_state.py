@@ -83,11 +83,12 @@ def steady_state(
     True
     """
     model, hardware, deployment, profile, efficiencies = resolve(model, hardware, deployment)
-    if workload is None:
-        raise WorkloadError("a steady state needs a workload",
-                            fix="pass Workload(prompt_tokens=..., output_tokens=...)")  # fmt: skip
     if isinstance(workload, dict):
         workload = Workload(**workload)
+    if not isinstance(workload, Workload):
+        raise WorkloadError("a steady state needs a workload", given=workload,
+                            allowed="Workload or dict",
+                            fix="pass Workload(prompt_tokens=..., output_tokens=...)")  # fmt: skip
     workload = _with_hits(workload, prefix_hit_rate)
     check_workload(model, deployment, workload.model_copy(update={"concurrency": 1}))
     how = Serving(**serving)

@@ -261,8 +261,11 @@ class _Page:
             return []
         tpot, ttft = study.pools_measured
         covered = [
-            f"{100 * coverage(p, m, factor(q, 'inside')):.0f}"  # type: ignore[arg-type]
-            for p, m, q in ((study.pool_tpot_s, tpot, "tpot"), (study.pool_ttft_s, ttft, "ttft"))
+            f"{100 * coverage(p, m, band):.0f}"
+            for p, m, band in (
+                (study.pool_tpot_s, tpot, factor("tpot", "inside")),
+                (study.pool_ttft_s, ttft, factor("ttft", "disaggregated")),
+            )
         ]
         found = [self.say("pools.head"), self.say("pools.text", tpot=covered[0], ttft=covered[1])]
         for axis in ("device", "engine", "precision", "attention ranks"):

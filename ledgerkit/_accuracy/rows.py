@@ -131,6 +131,9 @@ def _row(line: int, cells: dict[str, str]) -> Row:
     if disaggregated:
         layout, repaired = _worker(cells, "decode") or Layout(1, 1, 1), False
         prefill = _worker(cells, "prefill")
+        if clients is None:
+            each = _whole(cells.get("decode_batch_size", "")) or 1
+            clients = each * layout.dp_attention * (_whole(cells["decode_num_workers"]) or 1)
         key = tuple(
             _whole(cells[name]) for name in COLUMNS if name.startswith(("prefill_", "decode_"))
         )

@@ -70,9 +70,8 @@ def _named(row: Row, *parts: str) -> bool:
 
 def _rule(row: Row, few: bool) -> str:  # noqa: FBT001
     if row.disaggregated:
-        if row.prefill_workers and row.decode_workers and row.prefill_layout:
-            return ""
-        return "R7"
+        stated = row.prefill_workers and row.decode_workers and row.prefill_layout
+        return ("R2" if few else "") if stated else "R7"
     if row.layout.tp not in TENSOR_PARALLEL:
         return "R1"
     if few:

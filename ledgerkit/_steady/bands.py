@@ -115,9 +115,13 @@ def _strange(attention: Attention) -> bool:
             return isinstance(attention, CompressedAttention)
 
 
+BLIND = "burst, lengths and first-use compilation of the load generator decide the first token"
+POOLS = "start-up, transfer and routing between workers are in published first tokens, not in ours"
+
+
 def spread(
     quantity: Quantity, reasons: tuple[str, ...], edges: tuple[float, float, float], *,
-    calibrated: bool = False,
+    calibrated: bool = False, pools: bool = False,
 ) -> Spread:  # fmt: skip
     """Factor for a point; ``edges`` are the low, mid and high ends that the cost table gives.
 
@@ -126,13 +130,15 @@ def spread(
     """
     if calibrated and quantity == "tpot":
         return Spread(factor("tpot", "calibrated"), LEVEL, ("calibrated on this server",))
-    blind: tuple[str, ...] = ()
+    where, told = "inside", ["engine version and setup unknown"]
     if quantity == "ttft":
-        blind = ("burst, lengths and compilation of the load generator decide the first token",)
+        told.append(BLIND)
+    if quantity == "ttft" and pools:
+        where = "disaggregated"
+        told.append(POOLS)
     if not reasons:
-        return Spread(
-            factor(quantity, "inside"), LEVEL, ("engine version and setup unknown", *blind)
-        )
+        return Spread(factor(quantity, where), LEVEL, tuple(told))
     low, mid, high = edges
-    widest = max(factor(quantity, "outside"), mid / low, high / mid)
-    return Spread(widest, LEVEL, (*(f"not measured: {reason}" for reason in reasons), *blind))
+    widest = max(factor(quantity, where), factor(quantity, "outside"), mid / low, high / mid)
+    told[0] = "; ".join(f"not measured: {reason}" for reason in reasons)
+    return Spread(widest, LEVEL, tuple(told))

@@ -70,15 +70,17 @@ class SteadyState:
         self._seats: Seats = seats(table, workload.decode_context, serving.seats)
         self._solved: dict[Edge, Solved] = {edge: self._solve(edge) for edge in EDGES}
         reasons = bands.unmeasured(table, serving)
-        calibrated = calibration is not None
+        calibrated = calibration is not None and calibration.covers(table)
+        apart = pools is not None
         self.tpot_band = bands.spread("tpot", reasons, self._edges("tpot"), calibrated=calibrated)
-        self.ttft_band = bands.spread("ttft", reasons, self._edges("ttft"))
+        self.ttft_band = bands.spread("ttft", reasons, self._edges("ttft"), pools=apart)
         if self._waiting_clients > 0:
             notes.append(
                 f"{workload.concurrency} clients share {self.seats} seats: the first token waits "
                 "for a seat, and its time is that of the queue, not of the engine"
             )
-        notes += [f"time to first token: {reason}" for reason in self.ttft_band.reasons]
+        notes += [f"band of tpot_s: {reason}" for reason in self.tpot_band.reasons]
+        notes += [f"band of ttft_s: {reason}" for reason in self.ttft_band.reasons]
         self.notes: tuple[str, ...] = tuple(notes)
 
     def _solve(self, edge: Edge) -> Solved:
