@@ -177,6 +177,7 @@ def plan(
     *,
     contexts: Sequence[int] = CONTEXTS,
     concurrencies: Sequence[int] = CONCURRENCIES,
+    design: Literal["grid", "sweeps", "corners"] = "grid",
     output_tokens: int = 256,
     runs: int = MIN_RUNS,
     time_limit_s: float | None = None,
@@ -195,6 +196,9 @@ def plan(
     contexts, concurrencies : sequence of int
         Grid of prompt tokens and sequences at once. A prompt that leaves no room for the answer
         is shortened.
+    design : {"grid", "sweeps", "corners"}
+        All pairs; or the two sweeps of the article (contexts at the fewest sequences, sequences
+        at a middle context), which is less; or the four corners, which is least.
     output_tokens : int
         Tokens of every answer, the same everywhere.
     runs : int
@@ -222,6 +226,10 @@ def plan(
     ['32K x 16', '130816 x 4', '130816 x 8', '130816 x 16']
     """
     grid = _grid(contexts, concurrencies, output_tokens, runs, warmup)
+    if design not in ("grid", "sweeps", "corners"):
+        raise LoadTestError("unknown design", given=design, allowed="grid, sweeps, corners")
+    if design == "sweeps":
+        grid = _sweeps(grid)
     model, hardware = load_both(model, hardware)
     layout = deployment or Deployment()
     cells, skipped = _cells(grid, output_tokens, model, hardware, layout)
@@ -229,6 +237,8 @@ def plan(
         reasons = sorted({entry.reason for entry in skipped})
         raise LoadTestError("no cell fits this deployment", given=f"left out for: {reasons}",
                             fix="more devices, shorter contexts, or smaller weights")  # fmt: skip
+    if design == "corners":
+        cells = _corners(cells)
     if time_limit_s is not None:
         cells, late = _shortened(cells, runs, time_limit_s)
         skipped += late
@@ -262,6 +272,13 @@ def _grid(
     if output < 2:
         raise LoadTestError("an answer of one token has no decode step", given=output)
     return [(c, b) for c in sorted(set(contexts)) for b in sorted(set(concurrencies))]
+
+
+def _sweeps(grid: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Contexts at the fewest sequences, and sequences at a context in the middle."""
+    contexts = sorted({c for c, _ in grid})
+    middle, fewest = contexts[(len(contexts) - 1) // 2], min(b for _, b in grid)
+    return [(c, b) for c, b in grid if b == fewest or c == middle]
 
 
 def _cells(

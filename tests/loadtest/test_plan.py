@@ -64,6 +64,22 @@ def test_short_time_leaves_corners_and_less_time_shorter_ones():
     assert {cell.reason for cell in shorter.skipped} == {"memory", "time"}
 
 
+def test_designs_from_all_to_least():
+    sizes = {
+        design: {
+            (cell.prompt_tokens, cell.concurrency) for cell in lk.loadtest.plan(design=design).cells
+        }
+        for design in ("grid", "sweeps", "corners")
+    }
+    assert sizes["sweeps"] == {(c, 1) for c in (1024, 8192, 32768, 131072)} | {
+        (8192, b) for b in (1, 4, 8, 16)
+    }
+    assert sizes["corners"] == {(c, b) for c in (1024, 131072) for b in (1, 16)}
+    assert len(sizes["grid"]) == 16
+    with pytest.raises(LoadTestError, match="design"):
+        lk.loadtest.plan(design="random")
+
+
 def test_limits_of_the_engine_are_respected():
     made = lk.loadtest.plan(
         "llama-3.1-8b", "h100-sxm-80gb", lk.Deployment(max_num_seqs=8, max_model_len=40_000)
