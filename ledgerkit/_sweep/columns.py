@@ -62,6 +62,14 @@ def _columns() -> list[Column]:
         Column("usd_per_million_output_tokens", "USD", "at this concurrency", "low",
                nullable=True),
     ]  # fmt: skip
+    found += [
+        Column("loaded_ttft_s", "s", "under load, waiting included: lk.steady_state", "low",
+               nullable=True),
+        Column("loaded_tpot_s", "s", "under load, prefills of others included", "low",
+               nullable=True),
+        Column("loaded_tokens_per_s", "tokens/s", "under load, of all answers", "high",
+               nullable=True),
+    ]  # fmt: skip
     for name in ("ttft_s", "tpot_s"):
         found += [Column(f"{name}_{edge}", "s", f"{edge} end of {name}", "low")
                   for edge in ("low", "high")]  # fmt: skip

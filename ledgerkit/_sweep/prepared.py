@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ledgerkit._steady.work import without_host
 from ledgerkit._sweep.axes import resolved
 from ledgerkit.costs.memory import RESERVE_BYTES, Residence
 from ledgerkit.costs.table import CostTable, Edge, build
@@ -39,8 +40,7 @@ class Prepared:
         self.longest = self.layout.max_model_len or table.model.max_position_embeddings
         seats = self.layout.max_num_seqs
         self.most_sequences = None if seats is None else seats * self.layout.dp_attention
-        fraction = self.layout.memory_fraction or table.profile.memory_fraction
-        self.capacity_bytes = table.hardware.memory_bytes * fraction
+        self.capacity_bytes = table.capacity_bytes()
         self.first = sum(not op.decode.device.depends_on_context for op in table.operations)
         late = table.ops["mid"][1, self.first :]
         keys = [tuple(row[[c.WINDOW, c.TOPK, c.CHUNK, c.RATIO]]) for row in late]
@@ -49,13 +49,15 @@ class Prepared:
         self.view_of = np.array([distinct.index(key) for key in keys], dtype=np.int64)
         self._pairs = pairs
         self._lock = threading.Lock()
-        self._prefill: dict[tuple[Edge, bool], Array] = {}
+        self._prefill: dict[tuple[Edge, bool, bool], Array] = {}
 
     def prefill(
         self, edge: Edge, prompts: Array, cached: Array, stopped: Callable[[], bool], *,
-        whole: bool, first_pair: int | None = None,
+        whole: bool = False, bare: bool = False, first_pair: int | None = None,
     ) -> Array:  # fmt: skip
         """Prefill of (prompt, cached) pairs: seconds[n], or the totals[n, 3, 5] if ``whole``.
+
+        ``bare``: without the time of the host.
 
         Prompts that are NaN are left out. With ``first_pair`` the pairs are a run of the sweep's
         own, which are kept.
@@ -66,10 +68,13 @@ class Prepared:
             first_pair = 0
         else:
             with self._lock:
-                kept = self._prefill.get((edge, whole), np.empty((0, 0)))
+                kept = self._prefill.get((edge, whole, bare), np.empty((0, 0)))
                 if not kept.size:
-                    kept = self._prefill[edge, whole] = np.full((self._pairs, width), np.nan)
+                    kept = self._prefill[edge, whole, bare] = np.full((self._pairs, width), np.nan)
         table = self.table
+        scalars = table.scalars[edge][0]
+        if bare:
+            scalars = without_host(scalars)
         found = kept[first_pair : first_pair + len(prompts)]
         wanted = ~np.isnan(prompts)
         for start in range(0, len(prompts), _PREFILL_BLOCK):
@@ -82,7 +87,7 @@ class Prepared:
             where = start + todo
             out = np.empty((len(todo), 3, 5))
             kernels.prefill_totals(
-                table.ops[edge][0], table.link_rows[edge][0], table.scalars[edge][0],
+                table.ops[edge][0], table.link_rows[edge][0], scalars,
                 table.op_ledger, prompts[where], cached[where], float(table.chunk_tokens), out,
             )  # fmt: skip
             if whole:

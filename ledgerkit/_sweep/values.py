@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ledgerkit._sweep.columns import AMOUNTS
+from ledgerkit._sweep.loaded import Loaded, loaded, seats
 from ledgerkit._sweep.prepared import Array, Index, Prepared
 from ledgerkit.costs.memory import RESERVE_BYTES, resident_by_ledger
 from ledgerkit.costs.table import Edge
@@ -165,9 +166,9 @@ class Values:
         found: Array = self._kept[key]
         return found
 
-    def _prefill(self, edge: Edge, *, whole: bool) -> Array:
-        """Prefill of each row: seconds, or all totals."""
-        key = ("prefill", edge, whole)
+    def _prefill(self, edge: Edge, *, whole: bool = False, bare: bool = False) -> Array:
+        """Prefill of each row: seconds (with or without the host's), or all totals."""
+        key = ("prefill", edge, whole, bare)
         if key not in self._kept:
             piece = self.piece
             pair_of = piece.pair_of
@@ -183,7 +184,7 @@ class Values:
                 cached[pair_of[at]] = piece.cached_tokens[at]
             found = self.prepared.prefill(
                 edge, prompts.astype(np.float64), cached.astype(np.float64), self._stopped,
-                whole=whole, first_pair=piece.first_pair,
+                whole=whole, bare=bare, first_pair=piece.first_pair,
             )  # fmt: skip
             self._kept[key] = found[pair_of.reshape(-1)]
         kept: Array = self._kept[key]
@@ -193,7 +194,7 @@ class Values:
         if quantity == "tpot":
             found: Array = self._decode(edge)[3]
             return found
-        return self._of_rows(self._prefill(edge, whole=False))
+        return self._of_rows(self._prefill(edge))
 
     def _e2e_s(self) -> Array:
         after = (self.piece.output_tokens - 1).astype(np.float64)
@@ -239,6 +240,39 @@ class Values:
         found: Codes = self._decode_whole()[1].argmax(axis=1).astype(np.uint8)
         return found
 
+    # load ----------------------------------------------------------------------------------
+
+    def _loaded(self) -> Loaded:
+        if "loaded" not in self._kept:
+            self._kept["loaded"] = self._solve()
+        found: Loaded = self._kept["loaded"]
+        return found
+
+    def _solve(self) -> Loaded:
+        """Solve the closed loop; points at which not one sequence fits are NaN."""
+        names = ("concurrency", "prompt_tokens", "cached_tokens", "output_tokens")
+        many, prompts, cached, outputs = (self.piece.axis(name) for name in names)
+        running = np.minimum(many, self._of_rows(seats(self.prepared, self._contexts())))
+        # at least one, so that the kernel has something to do where nothing fits
+        beside = Piece(
+            self.piece.setting, np.nan_to_num(running, nan=1.0).astype(np.int64), prompts, cached,
+            outputs, paired=True,
+        )  # fmt: skip
+        step_s = Values(self.prepared, beside, None, self._stopped)["tpot_s"]
+        return loaded(
+            self.prepared, [one.astype(np.float64) for one in (many, prompts, cached, outputs)], running, step_s,
+            self._of_rows(self._prefill("mid", bare=True)), self["ttft_s"],
+        )  # fmt: skip
+
+    def _loaded_ttft_s(self) -> Array:
+        return self._loaded().ttft_s
+
+    def _loaded_tpot_s(self) -> Array:
+        return self._loaded().tpot_s
+
+    def _loaded_tokens_per_s(self) -> Array:
+        return self._loaded().tokens_per_s
+
     # memory --------------------------------------------------------------------------------
 
     def _held(self) -> Array:
@@ -268,10 +302,11 @@ class Values:
         return found
 
     def _fits(self) -> Codes:
-        held, capacity = self._held(), self.prepared.capacity_bytes
-        too_much = held + RESERVE_BYTES.low > capacity
+        held, table = self._held(), self.prepared.table
+        low, high = RESERVE_BYTES.low, RESERVE_BYTES.high
+        too_much = held + low > table.capacity_bytes(low)
         found = np.where(too_much, np.uint8(1), np.uint8(2))
-        found[held + RESERVE_BYTES.high <= capacity] = 0
+        found[held + high <= table.capacity_bytes(high)] = 0
         return found
 
     def _seats(self) -> Array:

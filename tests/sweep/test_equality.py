@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import ledgerkit as lk
+from ledgerkit.errors import CapacityError
 from ledgerkit.spec.axes import LEDGERS
 
 MODELS = (
@@ -52,6 +53,20 @@ def assert_row_is_ledger(row: dict) -> None:
     assert row["devices"] == books.deployment.devices
 
 
+def assert_row_is_steady_state(row: dict) -> None:
+    deployment = {name: row[name] for name in lk.Deployment.model_fields if name in row}
+    workload = {name: row[name] for name in lk.Workload.model_fields if name in row}
+    try:
+        state = lk.steady_state(
+            row["model"], row["hardware"], lk.Deployment(**deployment), lk.Workload(**workload)
+        )
+    except CapacityError:
+        assert row["loaded_tpot_s"] is None
+        return
+    for name in ("ttft_s", "tpot_s", "tokens_per_s"):
+        assert row[f"loaded_{name}"] == getattr(state, name), name
+
+
 def random_axes(seed: int) -> dict:
     rng = random.Random(seed)
 
@@ -81,11 +96,13 @@ def test_random_points_of_a_grid_equal_the_ledger(seed: int) -> None:
     axes = random_axes(seed)
     swept = lk.sweep(**axes, progress=False)
     columns = (*axes, *TIMES, *AMOUNTS, *HELD, "attention_kv_s", "ffn_mlp_s", "scheduling_s",
-               "tokens_per_s_per_device", "tokens_per_s_per_user", "devices")  # fmt: skip
+               "tokens_per_s_per_device", "tokens_per_s_per_user", "devices", "loaded_ttft_s",
+               "loaded_tpot_s", "loaded_tokens_per_s")  # fmt: skip
     frame = swept.select(*columns).collect()
     assert frame.height + swept.dropped["points"].sum() == swept.points
     for row in frame.sample(min(15, frame.height), seed=seed).iter_rows(named=True):
         assert_row_is_ledger(row)
+        assert_row_is_steady_state(row)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -142,7 +159,7 @@ def test_large_blocks_and_zipped_fields_equal_the_ledger() -> None:
         )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["DeepSeek-V3.2", "DeepSeek-V4-Flash"])
+@pytest.mark.parametrize("name", ["DeepSeek-V3.2", "DeepSeek-V4-Pro"])
 def test_indexers_and_compressed_attention_equal_the_ledger(shared: Path, name: str) -> None:
     [path] = sorted((shared / "facts" / "configs").glob(f"*{name}*"))[:1]
     model = lk.load_model(path)
