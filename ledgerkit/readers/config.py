@@ -194,7 +194,8 @@ def _read(config: Mapping[str, Any], slug: str | None, source: str | None) -> tu
 
 def _inferred(config: Mapping[str, Any], record: Record) -> tuple[str, ...]:
     """Fields that the source did not state: by its own notes, or taken from class defaults."""
-    noted = [str(name) for name in config.get("_inferred") or ()]
+    stated = config.get("_inferred")
+    noted = [str(name) for name in stated] if isinstance(stated, (list, tuple)) else []
     defaults = [use.path for use in record.used if use.origin == "class default"]
     return tuple(dict.fromkeys(noted + defaults))
 

@@ -122,7 +122,7 @@ _LAYER: dict[str, Place] = {
     "ffn_gate_shexp.weight": _ffn("shared_experts", split="tp"),
     "ffn_up_shexp.weight": _ffn("shared_experts", split="tp"),
     "ffn_down_shexp.weight": _ffn("shared_experts", split="tp"),
-    "ffn_gate_inp_shexp.weight": _ffn("shared_experts"),
+    "ffn_gate_inp_shexp.weight": _ffn("router"),
     # routed experts
     "ffn_gate_inp.weight": _ffn("router"),
     "ffn_gate_inp.bias": _ffn("router", "vector"),
@@ -319,6 +319,8 @@ def _weights(item: Booked, split_qkv: tuple[int, int, int] | None) -> list[Weigh
     shape, copies = tuple(reversed(tensor.ne)), 1
     if "_exps." in item.suffix:
         copies, shape = shape[0], shape[1:] or (1,)
+    if place.use == "linear" and len(shape) == 1:
+        shape = (1, *shape)  # one output: the gate of a shared expert
     shapes = [(shape, place.split)]
     if split_qkv is not None and item.suffix.startswith("attn_qkv.") and shape[0] == sum(split_qkv):
         splits: tuple[Split, ...] = ("tp", "kv_heads", "kv_heads")

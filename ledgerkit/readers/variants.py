@@ -61,8 +61,10 @@ _LAYER_NUMBERS = ("mlp_only_layers", "moe_layers", "full_attn_idxs")
 def apply_replacements(config: Mapping[str, Any], record: Record) -> Mapping[str, Any]:
     """Return the config with the fields under ``_replace`` put where they belong."""
     fields = config.get("_replace")
-    if not fields:
+    if fields is None:
         return config
+    if not isinstance(fields, Mapping):
+        raise ConfigError("_replace must be a mapping of field names to values", given=fields)
     merged = {name: value for name, value in config.items() if name != "_replace"}
     wrapper = WRAPPERS.get(str(config.get("model_type")))
     inner = merged

@@ -78,7 +78,7 @@ def unwrap(
     text = config.get(wrapper.key)
     if text is None and wrapper.text_type and "hidden_size" in config:
         # some files of multimodal types hold the text model alone, without a part of its own
-        record.assume("flat", key=wrapper.key)
+        record.assume("flat", part=wrapper.key)
         return {**config, "model_type": wrapper.text_type}, None, []
     if not isinstance(text, Mapping):
         raise ConfigError(f"a {config.get('model_type')} config needs {wrapper.key}", given=text,

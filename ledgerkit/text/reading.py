@@ -128,8 +128,8 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
         "en": "the {tower} tower is outside the three ledgers and not counted",
     },
     "reading.note.flat": {
-        "zh": "文件没有 {key}：整份当作文本模型读取",
-        "en": "the file has no {key}: it is read as the text model itself",
+        "zh": "文件没有 {part}：整份当作文本模型读取",
+        "en": "the file has no {part}: it is read as the text model itself",
     },
     "reading.note.tie": {
         "zh": "两处 tie_word_embeddings 不一致：以整份文件的 {value} 为准",

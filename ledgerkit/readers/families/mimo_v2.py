@@ -80,7 +80,9 @@ def _pattern(fields: Fields, frame: Frame, numbers: str, words: str, one: str) -
     if types is not None and not fields.has(numbers):
         fields.mark(numbers)
         return [int(kind == one) for kind in types]
-    return fields.integers(numbers, frame.layers) or []
+    found = fields.integers(numbers, frame.layers)
+    require(found is not None, f"{numbers} must have one entry for each layer", found)
+    return found or []
 
 
 _FIXED = {"num_attention_heads": 1, "num_key_value_heads": 2, "head_dim": 1, "v_head_dim": 1}

@@ -157,6 +157,7 @@ def _selection(fields: Fields, frame: Frame) -> tuple[Indexer, list[bool]]:
     part.finish()
     if types is not None:
         return indexer, [used and kind == "minimax_m3_sparse" for kind in types]
+    require(freq is not None, "sparse_attention_freq must have one entry for each layer", freq)
     return indexer, [used and bool(flag) for flag in freq or ()]
 
 
