@@ -77,6 +77,7 @@ class CacheBuffer(Frozen):
     streams: Size
     """Separate rectangles: one, or one for each sequence."""
     sequences: Size
+    """Slots of the server."""
     type_k: str
     type_v: str
     k_bytes: Count
@@ -90,14 +91,14 @@ class CacheBuffer(Frozen):
     @property
     def line(self) -> str:
         """The line of the log, spaces collapsed; MiB = 2^20 bytes."""
-        first, second = ("R", "S") if self.kind == "state" else ("K", "V")
-        seqs = f"{self.sequences} seqs" if self.kind == "state" else (
-            f"{self.sequences}/{self.streams} seqs")  # fmt: skip
-        return (
-            f"size = {_mib(self.bytes)} MiB ({self.cells} cells, {self.layers} layers, {seqs}), "
-            f"{first} ({self.type_k}): {_mib(self.k_bytes)} MiB, "
-            f"{second} ({self.type_v}): {_mib(self.v_bytes)} MiB"
-        )
+        total, keys, values = _mib(self.bytes), _mib(self.k_bytes), _mib(self.v_bytes)
+        start = f"size = {total} MiB ({self.cells} cells, {self.layers} layers, {self.sequences}"
+        if self.kind == "state":
+            # no rollback snapshots, no history of per-layer embeddings: no model here has them
+            return (f"{start} seqs 0 rs_seq), R ({self.type_k}): {keys} MiB, "
+                    f"S ({self.type_v}): {values} MiB, P (f32): 0.00 MiB")  # fmt: skip
+        return (f"{start}/{self.streams} seqs), K ({self.type_k}): {keys} MiB, "
+                f"V ({self.type_v}): {values} MiB")  # fmt: skip
 
 
 class LlamaCppCache(Frozen):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
 import subprocess
 import sys
@@ -95,6 +96,7 @@ def _log_until_it_listens(options: str) -> str:
             process = subprocess.Popen(
                 [sys.executable, "-c", SCRIPT, options],
                 stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT,
+                env={**os.environ, "GGML_NO_BACKTRACE": "1"},
             )  # fmt: skip
         deadline = time.monotonic() + _TIMEOUT_S
         try:

@@ -35,8 +35,8 @@ class Plan:
 
 
 def plain_type(name: str, ne: tuple[int, ...]) -> Type:
-    """Norms, biases and routers in F32, the rest in F16: what ``--outtype f16`` gives."""
-    small = len(ne) == 1 or name.endswith(".bias") or "ffn_gate_inp" in name
+    """Norms, biases, routers, convolutions in F32, the rest in F16, as ``--outtype f16`` does."""
+    small = len(ne) == 1 or name.endswith(".bias") or "ffn_gate_inp" in name or "conv1d" in name
     return F32 if small else Type.F16
 
 
@@ -365,8 +365,126 @@ def gemma4_e() -> Plan:
     return plan
 
 
+def shared_expert(plan: Plan, layer: int, hidden: int, width: int, gate: bool = True) -> None:
+    plan.add(f"blk.{layer}.", ffn_gate_shexp=(hidden, width), ffn_up_shexp=(hidden, width),
+             ffn_down_shexp=(width, hidden))  # fmt: skip
+    if gate:
+        plan.add(f"blk.{layer}.", ffn_gate_inp_shexp=(hidden,))
+
+
+def qwen2moe() -> Plan:
+    plan = decoder("qwen2moe", qkv_bias=True, dense=False, keys={
+        "expert_count": 8, "expert_used_count": 4, "expert_feed_forward_length": 128,
+        "expert_shared_feed_forward_length": 192})  # fmt: skip
+    for layer in range(4):
+        experts(plan, layer, 256, 128, 8)
+        shared_expert(plan, layer, 256, 192)
+    return plan
+
+
+def delta_net(architecture: str, *, moe: bool, mtp: int = 0, layers: int = 8) -> Plan:
+    """Three gated DeltaNet layers, then gated attention; MTP blocks at the end."""
+    hidden, heads, kv_heads, head_dim, width = 256, 4, 2, 64, 512
+    key_heads, value_heads, dim, kernel, inner = 2, 4, 64, 4, 128
+    keys_dim, values_dim = key_heads * dim, value_heads * dim
+    keys = {
+        "ssm.conv_kernel": kernel, "ssm.state_size": dim, "ssm.group_count": key_heads,
+        "ssm.time_step_rank": value_heads, "ssm.inner_size": values_dim,
+        "full_attention_interval": 4, "rope.dimension_sections": [11, 11, 10, 0],
+    }  # fmt: skip
+    if architecture == "qwen3next":
+        del keys["rope.dimension_sections"]
+    if moe:
+        keys |= {"expert_count": 8, "expert_used_count": 2, "expert_feed_forward_length": inner,
+                 "expert_shared_feed_forward_length": inner}  # fmt: skip
+    if mtp:
+        keys["nextn_predict_layers"] = mtp
+    plan = decoder(architecture, layers=layers + mtp, hidden=hidden, heads=heads,
+                   kv_heads=kv_heads, head_dim=head_dim, width=width, qk_norm=True,
+                   dense=not moe, keys=keys)  # fmt: skip
+    for layer in range(layers + mtp):
+        at = f"blk.{layer}."
+        del plan.tensors[at + "ffn_norm.weight"]
+        plan.add(at, post_attention_norm=(hidden,))
+        if moe:
+            experts(plan, layer, hidden, inner, 8)
+            shared_expert(plan, layer, hidden, inner)
+        if layer >= layers:
+            plan.add(at, nextn__eh_proj__weight=(2 * hidden, hidden),
+                     nextn__enorm__weight=(hidden,), nextn__hnorm__weight=(hidden,),
+                     nextn__shared_head_norm__weight=(hidden,))  # fmt: skip
+        if layer >= layers or layer % 4 == 3:
+            plan.add(at, attn_q=(hidden, heads * head_dim * 2))
+            continue
+        for part in ("q", "k", "v", "output", "q_norm", "k_norm"):
+            del plan.tensors[f"{at}attn_{part}.weight"]
+        plan.add(at, attn_qkv=(hidden, 2 * keys_dim + values_dim), attn_gate=(hidden, values_dim),
+                 ssm_conv1d=(kernel, 2 * keys_dim + values_dim), ssm_dt__bias=(value_heads,),
+                 ssm_norm=(dim,), ssm_out=(values_dim, hidden))  # fmt: skip
+        plan.tensors[at + "ssm_a"] = (value_heads,)
+        if architecture == "qwen3next":
+            plan.add(at, ssm_ba=(hidden, 2 * value_heads))
+        else:
+            plan.add(at, ssm_beta=(hidden, value_heads), ssm_alpha=(hidden, value_heads))
+    return plan
+
+
+def qwen3next() -> Plan:
+    return delta_net("qwen3next", moe=True)
+
+
+def qwen35() -> Plan:
+    return delta_net("qwen35", moe=False, mtp=1)
+
+
+def qwen35moe() -> Plan:
+    return delta_net("qwen35moe", moe=True, mtp=1)
+
+
+def glm4moe() -> Plan:
+    """One dense layer, experts, and an MTP block that repeats embedding and head."""
+    hidden, width, count, layers = 256, 128, 8, 4
+    plan = decoder("glm4moe", layers=layers + 1, dense=False, qkv_bias=True, qk_norm=True, keys={
+        "expert_count": count, "expert_used_count": 2, "expert_feed_forward_length": width,
+        "expert_shared_count": 1, "leading_dense_block_count": 1, "nextn_predict_layers": 1,
+        "expert_weights_norm": True, "expert_gating_func": 2})  # fmt: skip
+    for layer in range(layers + 1):
+        at = f"blk.{layer}."
+        del plan.tensors[at + "ffn_norm.weight"]
+        plan.add(at, post_attention_norm=(hidden,))
+        if layer == 0:
+            plan.add(at, ffn_gate=(hidden, 512), ffn_up=(hidden, 512), ffn_down=(512, hidden))
+            continue
+        experts(plan, layer, hidden, width, count)
+        shared_expert(plan, layer, hidden, width, gate=False)
+        plan.add(at, exp_probs_b__bias=(count,))
+    plan.add(f"blk.{layers}.", nextn__eh_proj__weight=(2 * hidden, hidden),
+             nextn__enorm__weight=(hidden,), nextn__hnorm__weight=(hidden,),
+             nextn__shared_head_norm__weight=(hidden,),
+             nextn__embed_tokens__weight=(hidden, VOCAB),
+             nextn__shared_head_head__weight=(hidden, VOCAB))  # fmt: skip
+    return plan
+
+
+def llama4() -> Plan:
+    """Chunked attention on three of four layers, experts on every second."""
+    hidden, width, inner, count = 256, 512, 128, 4
+    plan = decoder("llama4", dense=False, width=width, keys={
+        "expert_count": count, "expert_used_count": 1, "expert_feed_forward_length": inner,
+        "interleave_moe_layer_step": 2})  # fmt: skip
+    for layer in range(4):
+        if layer % 2 == 0:
+            plan.add(f"blk.{layer}.", ffn_gate=(hidden, width), ffn_up=(hidden, width),
+                     ffn_down=(width, hidden))  # fmt: skip
+            continue
+        experts(plan, layer, hidden, inner, count)
+        shared_expert(plan, layer, hidden, inner, gate=False)
+    return plan
+
+
 PLANS: dict[str, Callable[[], Plan]] = {
     function.__name__: function
     for function in (llama, mixtral, mixtral_single_experts, qwen2, qwen3, qwen3moe, gemma2, gemma3,
-                     phi3, gpt_oss, deepseek2, deepseek2_lite, deepseek2_expanded, gemma4, gemma4_e)
+                     phi3, gpt_oss, deepseek2, deepseek2_lite, deepseek2_expanded, gemma4, gemma4_e,
+                     qwen2moe, qwen3next, qwen35, qwen35moe, glm4moe, llama4)
 }  # fmt: skip

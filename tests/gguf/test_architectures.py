@@ -16,7 +16,7 @@ from ledgerkit.readers.gguf import read_gguf, read_gguf_file
 from ledgerkit.readers.gguf_config import ARCHITECTURES, config_of
 from ledgerkit.readers.gguf_header import GgufTensor
 from ledgerkit.readers.gguf_metadata import Metadata
-from ledgerkit.spec.attention import LatentAttention, SoftmaxAttention
+from ledgerkit.spec.attention import LatentAttention, SoftmaxAttention, StateAttention
 from ledgerkit.spec.feed_forward import MoeFfn
 from ledgerkit.spec.model import Model
 from tests.gguf import build
@@ -45,21 +45,33 @@ def totals(model: Model) -> Counter:
 def test_all_tensors_are_booked_as_the_family_books_them(name: str, tiny: dict[str, Path]):
     plan, model, file = PLANS[name](), read_gguf(tiny[name]), read_gguf_file(tiny[name])
     constants = {tensor.name for tensor, _ in file.unbooked}
-    assert constants <= {"rope_freqs.weight"}
+    assert constants <= {"rope_freqs.weight", "blk.4.nextn.embed_tokens.weight",
+                         "blk.4.nextn.shared_head_head.weight"}  # fmt: skip
     assert {t.name for t in file.tensors} == plan.tensors.keys()
     elements = {n: math.prod(ne) for n, ne in plan.tensors.items() if n not in constants}
-    assert model.parameter_count == sum(elements.values())
-    assert model.weight_bytes == sum(
+    mtp = [*model.mtp.group.weights, *model.mtp.extra] if model.mtp else []
+    assert model.parameter_count + sum(w.elements for w in mtp) == sum(elements.values())
+    assert model.weight_bytes + sum(w.bytes for w in mtp) == sum(
         size * (4 if build.plain_type(n, plan.tensors[n]) is Type.F32 else 2)
         for n, size in elements.items()
     )
     family = read_config(config_for(plan))
     assert totals(model) == totals(family)
-    assert model.num_hidden_layers == plan.keys["block_count"]
+    assert model.num_hidden_layers == plan.keys["block_count"] - plan.keys.get(
+        "nextn_predict_layers", 0
+    )
     assert model.vocab_size == build.VOCAB
     assert model.active_parameter_count == family.active_parameter_count
     for context in (1, 300, 5000):
         assert model.cache_bytes(context) == family.cache_bytes(context)
+    if family.mtp is None:
+        assert model.mtp is None
+        return
+    assert model.mtp is not None
+    assert model.mtp.parameter_count == family.mtp.parameter_count
+    assert model.mtp.group.layers == (model.num_hidden_layers,)
+    assert (model.mtp.group.attention, model.mtp.group.ffn) == (
+        family.mtp.group.attention, family.mtp.group.ffn)  # fmt: skip
 
 
 @pytest.mark.oracle
@@ -99,6 +111,18 @@ def test_kinds_of_layers(tiny: dict[str, Path]):
     moe = read_gguf(tiny["deepseek2"]).groups[1].ffn
     assert isinstance(moe, MoeFfn)
     assert (moe.num_experts, moe.num_experts_per_tok, moe.shared_intermediate_size) == (8, 2, 128)
+
+
+def test_hybrids(tiny: dict[str, Path]):
+    model = read_gguf(tiny["qwen35moe"])
+    kinds = {layer: group.attention for group in model.groups for layer in group.layers}
+    assert [kinds[layer].kind for layer in range(8)] == ["state", "state", "state", "softmax"] * 2
+    state = kinds[0]
+    assert isinstance(state, StateAttention)
+    assert (state.num_heads, state.key_dim, state.value_dim, state.num_groups) == (4, 64, 64, 2)
+    assert (state.conv_channels, state.conv_kernel) == (2 * 2 * 64 + 4 * 64, 4)
+    chunked = read_gguf(tiny["llama4"])
+    assert [group.attention.limit for group in chunked.groups] == [8192, 8192, None]
 
 
 def test_gemma4_heads_and_shared_caches(tiny: dict[str, Path]):
