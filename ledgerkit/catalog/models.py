@@ -69,7 +69,7 @@ def load_model(ref: ModelRef) -> Model:
     if not isinstance(ref, str):
         raise CatalogError("a model reference must be a slug, a path, a dict or a Model",
                            given=type(ref).__name__)  # fmt: skip
-    slug = _aliases().get(ref.lower())
+    slug = ref.lower() if ref.lower() in _files() else _aliases().get(ref.lower())
     if slug is not None:
         return _built_in(slug)
     if ref and Path(ref).exists():
@@ -106,11 +106,15 @@ def _suggestions(ref: str) -> str:
 
 
 @cache
+def _files() -> dict[str, Path]:
+    """Return the file of each built-in model by slug; none is read."""
+    return {path.stem: path for path in sorted((data_directory() / "models").glob("*.json"))}
+
+
+@cache
 def _configs() -> dict[str, Mapping[str, Any]]:
     """Return every catalogued config by slug: built-in ones first, then registered ones."""
-    found: dict[str, Mapping[str, Any]] = {
-        path.stem: read_json(path) for path in sorted((data_directory() / "models").glob("*.json"))
-    }
+    found: dict[str, Mapping[str, Any]] = {slug: read_json(path) for slug, path in _files().items()}
     for slug, config in _registered():
         if slug in found:
             raise CatalogError("a registered model has the name of another one", given=slug,
@@ -164,7 +168,9 @@ def model_slugs() -> tuple[str, ...]:
 
 @lru_cache(maxsize=512)
 def _built_in(slug: str) -> Model:
-    return read_config(_configs()[slug], slug)
+    # a first ledger does not wait for the files of all other models
+    path = _files().get(slug)
+    return read_config(_configs()[slug] if path is None else read_json(path), slug)
 
 
 def models() -> pl.DataFrame:
