@@ -22,6 +22,8 @@ _ON_MARK: Final = 40.0
 _ON_LINE: Final = 9.0
 _CROSSED: Final = 12.0
 _BEAM: Final = 16
+_OPTIONS: Final = 26
+_STEPS: Final = (6.0, 11.0, 17.0, 25.0, 34.0, 51.0, 68.0)
 _CELL: Final = 24.0
 
 
@@ -93,14 +95,7 @@ def around(
     tuple of (x, y, align, cost)
     """
     x, y = head
-    steps = [
-        0.0,
-        *(
-            sign * step
-            for step in (6.0, 11.0, 17.0, 24.0, 34.0, 44.0, 56.0, 70.0)
-            for sign in (1, -1)
-        ),
-    ]
+    steps = [0.0, *(sign * step for step in _STEPS for sign in (1, -1))]
     found = [(x + reach, y + step, "left", abs(step) * _PER_PIXEL) for step in steps]
     found += [
         (x, y + sign * (reach + 6 + step), "center", 16.0 + step * _PER_PIXEL)
@@ -210,7 +205,7 @@ def place(
             cost = clutter.cost(box)
             if cost is not None:
                 options.append(Placed(name.text, x, y, align, box, base + cost))
-        options = sorted(options, key=lambda option: option.cost)[:_BEAM]
+        options = sorted(options, key=lambda option: option.cost)[:_OPTIONS]
         grown: list[tuple[float, tuple[Placed | None, ...]]] = []
         for total, placed in beam:
             free = [

@@ -29,6 +29,7 @@ ANCHORS: Final = (1024, 8192, 32768, 131072)
 _LEADER_FROM: Final = 16.0
 _LONG_ENOUGH: Final = 60.0
 _BETWEEN: Final = 16.0
+_COVERS: Final = 40.0
 _TOO_CROWDED: Final = 30.0
 
 
@@ -46,12 +47,15 @@ class Ground:
         Whether to set names and positions; the inset does without.
     scale : float
         Size of the marks; 1 on a full figure.
+    listed : bool
+        Whether a table beside names every mark: then a name that would cover a mark is left out.
     """
 
     view: View
     bounds: Box
     names: bool = True
     scale: float = 1.0
+    listed: bool = True
 
 
 def set_names(
@@ -92,7 +96,7 @@ def set_names(
         wanted.append(Wanted(trail.label, themes.LABEL, True, around(path[-1], tail), path[-1]))
     placed = place(wanted, words=canvas.words, marks=marks, lines=lines, bounds=ground.bounds)
     for trail, spot in zip(trails.trails, placed, strict=True):
-        if spot is None:
+        if spot is None or (ground.listed and spot.cost >= _COVERS):
             continue
         quiet = focus is not None and trail.label != focus
         canvas.text(

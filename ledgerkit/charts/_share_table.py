@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ledgerkit import text
 from ledgerkit.charts import theme as themes
-from ledgerkit.charts.metrics import text_width
+from ledgerkit.charts.metrics import Box, text_width
 from ledgerkit.spec.axes import LEDGERS
 from ledgerkit.text import numbers
 
@@ -119,6 +119,7 @@ def draw_share_table(
             stroke=theme.background if solid else one.color,
             width=1.0 if solid else 1.6,
         )
+        canvas.words.append(Box(left - 2, y - 8, left + 12, y + 8))
         canvas.text(left + 15, y, trail.label, color=theme.ink)
         largest = trail.mark.shares.index(max(trail.mark.shares))
         for index, (ledger, share) in enumerate(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ledgerkit import text
@@ -21,12 +22,13 @@ from ledgerkit.charts.bars import LAYOUT as BAR_LAYOUT
 from ledgerkit.charts.bars import draw_bar_heads, draw_bill, read_bills
 from ledgerkit.charts.canvas import GRID, Canvas
 from ledgerkit.charts.memory import read_cases
+from ledgerkit.charts.metrics import text_width
 from ledgerkit.charts.triangle import check_form, choose_form, draw_empty, draw_whole, draw_zoomed
 from ledgerkit.errors import FigureError
 from ledgerkit.text import numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import polars as pl
 
@@ -135,7 +137,8 @@ def explorer_panel(
         dropped += more
         for case in [case for case in cases if case.label == chosen]:
             y = draw_case(canvas, y, case, MEMORY_LAYOUT[size.name], language, first=True)
-    finding = triangle_finding(trails, language)
+    own = tuple(one for one in trails.trails if one.label == chosen)
+    finding = triangle_finding(replace(trails, trails=own), language)
     subtitles = triangle_subtitles(trails, language)
     notes = [*subtitles, finding, text.get("panel.basis", language), *left_out(dropped, language)]
     height = foot(canvas, y + 6, [note for note in notes if note])
@@ -174,13 +177,14 @@ def _key_numbers(canvas: Canvas, y: float, point: Mapping[str, Any], language: L
         cells.append(("ttft", numbers.duration(ttft), _band(point, "ttft_s", language)))
     if not cells:
         return y
-    across = 2 if canvas.width < 500 else 4
-    step = (canvas.width - 2 * themes.MARGIN) / across
     fields = {"prompt": numbers.context(point["prompt_tokens"])}
-    for index, (name, value, band) in enumerate(cells):
-        x = themes.MARGIN + (index % across) * step
+    named = [(text.get(f"panel.{name}", language, **fields), *rest) for name, *rest in cells]
+    across = 2 if canvas.width < 500 else 4
+    starts = _starts(named, canvas.width - 2 * themes.MARGIN) if across == 4 else [0.0, 190.0]
+    for index, (name, value, band) in enumerate(named):
+        x = themes.MARGIN + starts[index % across]
         top = y + (index // across) * 66
-        canvas.text(x, top, text.get(f"panel.{name}", language, **fields))
+        canvas.text(x, top, name)
         canvas.text(x, top + 23, value, size=themes.VERDICT, color=theme.ink, bold=True)
         canvas.text(x, top + 44, band)
     bottom = y + ((len(cells) - 1) // across) * 66 + _NUMBERS - 16
@@ -188,6 +192,20 @@ def _key_numbers(canvas: Canvas, y: float, point: Mapping[str, Any], language: L
         (themes.MARGIN, bottom), (canvas.width - themes.MARGIN, bottom), theme.grid, level=GRID
     )
     return bottom + 16
+
+
+def _starts(cells: Sequence[Sequence[str]], room: float) -> list[float]:
+    """Left ends of columns with equal gaps between them, so that a long number takes its room."""
+    widths = [
+        max(
+            text_width(name, themes.SMALL),
+            text_width(value, themes.VERDICT, bold=True),
+            text_width(band, themes.SMALL),
+        )
+        for name, value, band in cells
+    ]
+    gap = (room - sum(widths)) / max(1, len(widths) - 1)
+    return [sum(widths[:index]) + gap * index for index in range(len(widths))]
 
 
 def _value(point: Mapping[str, Any], name: str) -> float | None:

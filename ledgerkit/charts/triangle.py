@@ -110,7 +110,7 @@ def ledger_triangle(
     canvas = Canvas(look, size.width)
     title = text.get(f"triangle.title.{size.name}", language)
     subtitles = triangle_subtitles(trails, language)
-    if size.name == "phone" and chosen != "zoom":
+    if size.name == "phone" and chosen == "whole":
         subtitles.append(text.get("triangle.aid.phone", language))
     y = header(canvas, title, subtitles) - (14 if size.name == "phone" else 0)
     if not trails.trails:
@@ -281,7 +281,14 @@ def draw_whole(
     if beside:
         draw_share_table(canvas, right - 256, right, y + 12, trails, series, language)
     bounds = Box(8, y, canvas.width - 8, view.base - 4)
-    draw_trails(canvas, Ground(view, bounds), trails, series, language, focus=focus)
+    draw_trails(
+        canvas,
+        Ground(view, bounds, listed=size.name != "panel"),
+        trails,
+        series,
+        language,
+        focus=focus,
+    )
     y = view.base + 40
     if not beside and size.name != "panel":
         y = draw_share_table(canvas, themes.MARGIN, right, y + 38, trails, series, language)
@@ -347,7 +354,14 @@ def draw_zoomed(
     draw_scales(canvas, view)
     draw_slice_names(canvas, view, language)
     bounds = Box(8, top_y + 2, canvas.width - 8, view.base - 3)
-    taken = draw_trails(canvas, Ground(view, bounds), trails, series, language, focus=focus)
+    taken = draw_trails(
+        canvas,
+        Ground(view, bounds, listed=size.name != "panel"),
+        trails,
+        series,
+        language,
+        focus=focus,
+    )
     draw_region_words(canvas, view, taken, language)
     y = view.base + 42
     if phone:

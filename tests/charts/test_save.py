@@ -39,13 +39,14 @@ PROGRAM = """
 import sys
 from ledgerkit.charts import save_figure
 from tests.charts.figures import FIGURES
-for name in ("triangle-six", "bars", "cache", "memory", "panel"):
+for name in ("triangle-six", "cache", "panel"):
     chart = FIGURES[name](language="zh")
     for suffix in sys.argv[2].split():
         save_figure(chart, f"{sys.argv[1]}/{name}.{suffix}")
 """
 
 
+@pytest.mark.slow
 def test_two_processes_write_the_same_bytes(tmp_path, root):
     digests = []
     for seed in ("1", "2"):
@@ -61,13 +62,13 @@ def test_two_processes_write_the_same_bytes(tmp_path, root):
         digests.append(
             {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in out.iterdir()}
         )
-    assert len(digests[0]) == 25
+    assert len(digests[0]) == 15
     assert digests[0] == digests[1]
 
 
 def test_the_order_of_a_pdf_does_not_change_what_it_holds(chart, tmp_path):
     pdf = save_figure(chart, tmp_path / "figure.pdf").read_bytes()
-    assert ordered_pdf(pdf) == pdf.replace(b"", b"")
+    assert ordered_pdf(pdf) == pdf
     table = int(re.search(rb"startxref\s+(\d+)", pdf)[1])
     assert pdf[table : table + 4] == b"xref"
     lines = pdf[table:].split(b"\n")
