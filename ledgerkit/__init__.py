@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ledgerkit import charts, errors, loadtest, widgets
     from ledgerkit._cache_table import cache_table
     from ledgerkit._calibration import Calibration, calibrate
+    from ledgerkit._capacity import Capacity, capacity
     from ledgerkit._compare import Comparison, compare
     from ledgerkit._ledger import Ledger, ledger
     from ledgerkit._steady_state import SteadyState, steady_state
@@ -29,6 +30,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Calibration",
+    "Capacity",
     "Comparison",
     "Deployment",
     "Hardware",
@@ -40,6 +42,7 @@ __all__ = [
     "__version__",
     "cache_table",
     "calibrate",
+    "capacity",
     "charts",
     "compare",
     "engines",
@@ -61,6 +64,7 @@ __all__ = [
 
 _HOMES = {
     "Calibration": "ledgerkit._calibration",
+    "Capacity": "ledgerkit._capacity",
     "Comparison": "ledgerkit._compare",
     "Deployment": "ledgerkit.spec.deployment",
     "Hardware": "ledgerkit.spec.hardware",
@@ -71,6 +75,7 @@ _HOMES = {
     "Workload": "ledgerkit.spec.deployment",
     "cache_table": "ledgerkit._cache_table",
     "calibrate": "ledgerkit._calibration",
+    "capacity": "ledgerkit._capacity",
     "compare": "ledgerkit._compare",
     "engines": "ledgerkit.catalog.engines",
     "geomspace": "ledgerkit._sweep",

@@ -171,8 +171,7 @@ class Ledger:
     @property
     def capacity_bytes(self) -> float:
         """Bytes of a device that the engine may use."""
-        fraction = self.deployment.memory_fraction or self._table.profile.memory_fraction
-        return self.hardware.memory_bytes * fraction
+        return self._table.capacity_bytes()
 
     @property
     def free_bytes(self) -> float:
@@ -182,9 +181,10 @@ class Ledger:
     @property
     def fits(self) -> Literal["yes", "no", "uncertain"]:
         """Whether the deployment fits, at both ends of the reserve's band."""
-        if self._held_bytes + RESERVE_BYTES.high <= self.capacity_bytes:
+        low, high = RESERVE_BYTES.low, RESERVE_BYTES.high
+        if self._held_bytes + high <= self._table.capacity_bytes(high):
             return "yes"
-        if self._held_bytes + RESERVE_BYTES.low > self.capacity_bytes:
+        if self._held_bytes + low > self._table.capacity_bytes(low):
             return "no"
         return "uncertain"
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ledgerkit._steady.formula import Load, Numbers
 from ledgerkit._steady.options import Serving
-from ledgerkit.costs.memory import RESERVE_BYTES, stage_bytes
+from ledgerkit.costs.memory import cache_room, stage_bytes
 from ledgerkit.costs.table import CostTable, Edge
 from ledgerkit.errors import CapacityError
 from ledgerkit.kernels import columns as c
@@ -32,13 +32,7 @@ class Seats:
 
 def cache_room_bytes(table: CostTable, fixed_bytes: float) -> float:
     """Bytes of a device that are left for the cache beside ``fixed_bytes`` of weights."""
-    profile, memory = table.profile, table.hardware.memory_bytes
-    fraction = table.deployment.memory_fraction or profile.memory_fraction
-    if profile.memory_fraction_covers == "weights_and_cache":
-        return fraction * memory - fixed_bytes
-    if profile.memory_fraction_of == "free":
-        return fraction * (memory - fixed_bytes - RESERVE_BYTES.mid)
-    return fraction * memory - fixed_bytes - RESERVE_BYTES.mid
+    return cache_room(table.hardware, table.deployment, table.profile, fixed_bytes)
 
 
 def seats(table: CostTable, context: int, given: int | None = None) -> Seats:

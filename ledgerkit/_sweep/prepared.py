@@ -112,8 +112,17 @@ class Prepared:
         kernels.fill_rows(self.views, rows)
         return rows
 
-    def decode(self, edge: Edge, lines: Index, contexts: Array, segments: Index) -> Array:
-        """Seconds of decode at every point of the segments: float64[4, points]."""
+    def decode(
+        self, edge: Edge, lines: Index, contexts: Array, segments: Index, *, split: bool
+    ) -> tuple[Array, Array]:
+        """Seconds of decode at every point of the segments.
+
+        Returns
+        -------
+        ledgers : float64[3, points]
+            Without columns unless ``split``.
+        total : float64[points]
+        """
         table = self.table
         _, sequences, group, batches = self.batches(lines)
         late = len(table.operations) - self.first
@@ -125,12 +134,13 @@ class Prepared:
             ops, table.link_rows[edge][1], scalars, table.op_ledger, self.first, sequences, group,
             batches, states, coefficients, wires,
         )  # fmt: skip
-        out = np.empty((4, int((segments[:, 2] - segments[:, 1]).sum())))
+        points = int((segments[:, 2] - segments[:, 1]).sum())
+        ledgers, total = np.empty((3, points if split else 0)), np.empty(points)
         kernels.decode_seconds(
             ops, scalars, table.op_ledger, self.first, self.view_of, states, coefficients, wires,
-            self.rows(contexts), segments, out,
+            self.rows(contexts), segments, ledgers, total,
         )  # fmt: skip
-        return out
+        return ledgers, total
 
     def decode_whole(self, concurrency: Index, contexts: Array) -> tuple[Array, Array]:
         """All totals[n, 3, 5] and seconds by bound[n, 4] of single points."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,8 @@ from ledgerkit.costs.table import Edge
 from ledgerkit.spec.axes import LEDGERS
 
 Codes = npt.NDArray[np.uint8]
+
+SPLIT = frozenset(name for ledger in LEDGERS for name in (f"{ledger}_s", f"decode_{ledger}_s"))
 
 _AMOUNT = re.compile(rf"(prefill|decode)_({'|'.join(LEDGERS)})_({'|'.join(AMOUNTS)})")
 _HELD = re.compile(rf"hold_({'|'.join(LEDGERS)})_bytes")
@@ -78,6 +80,7 @@ class Values:
         self.prepared, self.piece, self.price, self._stopped = prepared, piece, price, stopped
         self._kept: dict[Any, Any] = {}
         self._order: Index | None = None
+        self._split = False
         rows = len(piece.prompt_tokens)
         if piece.paired:
             # loose points of one concurrency become one segment
@@ -156,15 +159,22 @@ class Values:
 
     # time ----------------------------------------------------------------------------------
 
-    def _decode(self, edge: Edge) -> Array:
-        key = ("decode", edge)
-        if key not in self._kept:
-            seconds = self.prepared.decode(
-                edge, self.lines, self._kernel_rows(self._contexts()), self.segments
+    def _decode(self, edge: Edge, *, split: bool = False) -> tuple[Array, Array]:
+        """Seconds of decode by ledger (without columns if nobody needs them), and in total."""
+        split = split or self._split
+        found: tuple[Array, Array] | None = self._kept.get(("decode", edge))
+        if found is None or (split and not found[0].size):
+            contexts = self._kernel_rows(self._contexts())
+            ledgers, total = self.prepared.decode(
+                edge, self.lines, contexts, self.segments, split=split
             )
-            self._kept[key] = self._points(seconds)
-        found: Array = self._kept[key]
+            found = (self._points(ledgers) if split else ledgers, self._points(total))
+            self._kept["decode", edge] = found
         return found
+
+    def expect(self, names: Sequence[str]) -> None:
+        """Tell which columns will be asked for, so that nothing is computed twice."""
+        self._split = self._split or any(name in SPLIT for name in names)
 
     def _prefill(self, edge: Edge, *, whole: bool = False, bare: bool = False) -> Array:
         """Prefill of each row: seconds (with or without the host's), or all totals."""
@@ -192,8 +202,7 @@ class Values:
 
     def _seconds(self, quantity: str, edge: Edge) -> Array:
         if quantity == "tpot":
-            found: Array = self._decode(edge)[3]
-            return found
+            return self._decode(edge)[1]
         return self._of_rows(self._prefill(edge))
 
     def _e2e_s(self) -> Array:
@@ -223,7 +232,8 @@ class Values:
         if phase == "prefill":
             found = self._of_rows(self._prefill("mid", whole=True)[:, at, column])
         elif amount == "s":
-            found = self._decode("mid")[at]
+            # a copy, so that one ledger does not keep the others in memory
+            found = self._decode("mid", split=True)[0][at].copy()
         else:
             found = self._decode_whole()[0][:, at, column]
         return found
@@ -260,7 +270,8 @@ class Values:
         )  # fmt: skip
         step_s = Values(self.prepared, beside, None, self._stopped)["tpot_s"]
         return loaded(
-            self.prepared, [one.astype(np.float64) for one in (many, prompts, cached, outputs)], running, step_s,
+            self.prepared, [axis.astype(np.float64) for axis in (many, prompts, cached, outputs)],
+            running, step_s,
             self._of_rows(self._prefill("mid", bare=True)), self["ttft_s"],
         )  # fmt: skip
 

@@ -33,6 +33,7 @@ from ledgerkit.spec.cache import index_key_bytes, state_bytes, token_bytes
 from ledgerkit.spec.deployment import Deployment
 from ledgerkit.spec.efficiency import Band
 from ledgerkit.spec.engine import EngineProfile
+from ledgerkit.spec.hardware import Hardware
 from ledgerkit.spec.model import LayerGroup, Model
 
 Array = npt.NDArray[np.float64]
@@ -241,6 +242,41 @@ class Residence:
                 kept = np.floor(np.minimum(contexts, limit) / ratio)
             found += per_token[:, None] * kept
         return found
+
+
+def cache_room(
+    hardware: Hardware,
+    deployment: Deployment,
+    profile: EngineProfile,
+    fixed_bytes: float,
+    reserve_bytes: float = RESERVE_BYTES.mid,
+) -> float:
+    """Bytes of a device that are left for the cache beside ``fixed_bytes`` of weights.
+
+    Engines mean different things by their memory fraction: of all memory, and everything has to
+    fit in it (vLLM); of all memory, but activations and graphs live beside it (SGLang); of what is
+    free once weights and activations are there (TensorRT-LLM).
+
+    Examples
+    --------
+    >>> import ledgerkit as lk
+    >>> from ledgerkit.catalog.engines import load_engine
+    >>> device = lk.load_hardware("h100-sxm-80gb")
+    >>> half = lk.Deployment(memory_fraction=0.5)
+    >>> left = [
+    ...     cache_room(device, half, load_engine(name), 20e9, 2e9) / 1e9
+    ...     for name in ("vllm", "sglang", "tensorrt-llm")
+    ... ]
+    >>> round(left[1] - left[0], 6), left[2] > left[0]
+    (2.0, True)
+    """
+    fraction = deployment.memory_fraction or profile.memory_fraction
+    memory = hardware.memory_bytes
+    if profile.memory_fraction_of == "free":
+        return fraction * (memory - fixed_bytes - reserve_bytes)
+    if profile.memory_fraction_covers == "weights_and_cache":
+        return min(fraction * memory, memory - reserve_bytes) - fixed_bytes
+    return fraction * memory - fixed_bytes - reserve_bytes
 
 
 def stage_bytes(found: Iterable[Holding], context: int, sequences: float) -> list[float]:

@@ -18,7 +18,7 @@ from ledgerkit.costs.attention_softmax import softmax_operations
 from ledgerkit.costs.attention_state import state_operations
 from ledgerkit.costs.communication import links as communication_links
 from ledgerkit.costs.linear import expanded_formats, global_operations, layer_operations
-from ledgerkit.costs.memory import Holding, holdings
+from ledgerkit.costs.memory import RESERVE_BYTES, Holding, Residence, cache_room, holdings
 from ledgerkit.costs.operations import Link, Operation, Work, merge
 from ledgerkit.costs.stages import Stage, busiest_stage
 from ledgerkit.costs.vocabulary import vocabulary_operations
@@ -93,6 +93,12 @@ class CostTable:
     def chunk_tokens(self) -> int:
         """Tokens of one prefill chunk."""
         return self.deployment.max_num_batched_tokens or self.profile.max_num_batched_tokens
+
+    def capacity_bytes(self, reserve_bytes: float = RESERVE_BYTES.mid) -> float:
+        """Bytes of a device that weights, cache and the engine's reserve may fill."""
+        fixed = float(Residence.of(self.holdings).base.max())
+        room = cache_room(self.hardware, self.deployment, self.profile, fixed, reserve_bytes)
+        return fixed + reserve_bytes + room
 
     def amounts_rows(self, level: Level, phase: int) -> Array:
         """Operation rows for amounts of all layers (prices do not matter)."""

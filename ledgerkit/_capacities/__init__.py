@@ -1,0 +1,1 @@
+"""How engines turn memory into cache: one file for each engine's rules."""
