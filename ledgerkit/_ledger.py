@@ -221,7 +221,7 @@ class Ledger:
         """Every entry as a polars frame.
 
         Columns: phase, ledger, account, op, resource, link, amount_device (busiest device),
-        amount_replica (sum over devices; null for time and most steps), low, high, unit, basis,
+        amount_replica (sum over devices; null for time and steps), low, high, unit, basis,
         expression, source. Never sum across phases.
         """
         return entries_frame(self._entries)

@@ -172,6 +172,26 @@ def test_tensor_parallel_shards_sum_to_the_whole(model, tp):
 @every_model
 @pytest.mark.parametrize(
     "layout",
+    [{"dp_attention": 4}, {"dp_attention": 8, "ep": 8}, {"tp": 2, "dp_attention": 2},
+     {"tp": 2, "dp_attention": 4, "ep": 8}, {"tp": 4, "ep": 2}],
+    ids=str,
+)  # fmt: skip
+def test_any_spread_over_one_stage_does_the_work_of_one_device(model, layout):
+    try:
+        books = world.books_of(model, Deployment(**layout), concurrency=16)
+    except DeploymentError:
+        assert "ep" in layout
+        return
+    one, many = sums(world.books_of(model, concurrency=16)), sums(books, scope="replica")
+    for key, value in one.items():
+        _, ledger, _, resource = key
+        if ledger != "scheduling" and resource != "time":
+            assert many[key] == pytest.approx(value, rel=1e-12), key
+
+
+@every_model
+@pytest.mark.parametrize(
+    "layout",
     [
         {"tp": 2}, {"tp": 4}, {"pp": 2}, {"pp": 3, "tp": 2}, {"dp_attention": 4},
         {"tp": 2, "dp_attention": 2}, {"tp": 2, "dp_attention": 2, "ep": 4},
