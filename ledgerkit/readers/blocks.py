@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ledgerkit.errors import ConfigError
 from ledgerkit.readers.rows import Row, attention_row, ffn_row
+from ledgerkit.spec.axes import Account
 
 __all__ = [
     "attention_norm",
@@ -20,38 +20,14 @@ __all__ = [
 LAYER = "model.layers.{layer}."
 
 
-def check_heads(heads: int, kv_heads: int, path: str = "") -> None:
-    """Refuse query heads that cannot be shared out over the key heads."""
-    if heads % kv_heads:
-        raise ConfigError(
-            f"{path}num_attention_heads must be a multiple of {path}num_key_value_heads",
-            given=(heads, kv_heads), fix="correct one of the two",
-        )  # fmt: skip
-
-
-def even_head_dim(hidden: int, heads: int) -> int:
-    """Return hidden_size / num_attention_heads, which must be whole."""
-    if hidden % heads:
-        raise ConfigError("hidden_size must be a multiple of num_attention_heads when head_dim is "
-                          "not stated", given=(hidden, heads), fix="state head_dim")  # fmt: skip
-    return hidden // heads
-
-
-def attention_norm(
-    hidden: int, name: str = LAYER + "input_layernorm", bias: bool = False
-) -> list[Row]:  # noqa: E501
+def attention_norm(hidden: int, name: str = LAYER + "input_layernorm") -> list[Row]:
     """Return the norm before (or after) attention."""
-    kinds = (".weight", ".bias") if bias else (".weight",)
-    return [attention_row(name + kind, hidden, use="vector", split="none", account="norms")
-            for kind in kinds]  # fmt: skip
+    return [attention_row(name + ".weight", hidden, use="vector", split="none", account="norms")]
 
 
-def ffn_norm(
-    hidden: int, name: str = LAYER + "post_attention_layernorm", bias: bool = False
-) -> list[Row]:  # noqa: E501
+def ffn_norm(hidden: int, name: str = LAYER + "post_attention_layernorm") -> list[Row]:
     """Return the norm before (or after) the feed-forward block."""
-    kinds = (".weight", ".bias") if bias else (".weight",)
-    return [ffn_row(name + kind, hidden, use="vector", account="norms") for kind in kinds]
+    return [ffn_row(name + ".weight", hidden, use="vector", account="norms")]
 
 
 def gqa_projections(
@@ -69,7 +45,6 @@ def gqa_projections(
     q_factor: int = 1,
     value: bool = True,
     keys: bool = True,
-    o_name: str = "o_proj",
 ) -> list[Row]:
     """Return separate q, k, v, o projections, with biases and q/k norms.
 
@@ -92,7 +67,7 @@ def gqa_projections(
         if value:
             rows.append(attention_row(at + "v_proj.weight", kv_heads * v_head_dim, hidden,
                                       split="kv_heads"))  # fmt: skip
-    rows.append(attention_row(at + o_name + ".weight", hidden, heads * v_head_dim))
+    rows.append(attention_row(at + "o_proj.weight", hidden, heads * v_head_dim))
     if qkv_bias:
         rows.append(attention_row(at + "q_proj.bias", heads * head_dim * q_factor, use="vector"))
         if keys:
@@ -100,7 +75,7 @@ def gqa_projections(
                                    split="kv_heads")
                      for part, width in (("k", head_dim), ("v", v_head_dim)) if value or part == "k"]  # noqa: E501  # fmt: skip
     if o_bias:
-        rows.append(attention_row(at + o_name + ".bias", hidden, use="vector", split="none"))
+        rows.append(attention_row(at + "o_proj.bias", hidden, use="vector", split="none"))
     if qk_norm is not None:
         q_width, k_width = (qk_norm, qk_norm) if isinstance(qk_norm, int) else qk_norm
         rows.append(attention_row(f"{at}{norm_names[0]}.weight", q_width, use="vector",
@@ -122,7 +97,6 @@ def mla_projections(
     *,
     at: str = LAYER + "self_attn.",
     bias: bool = False,
-    bare_kv_norm: bool = True,
 ) -> list[Row]:
     """Return the projections of multi-head latent attention (DeepSeek-V2 and later).
 
@@ -140,9 +114,8 @@ def mla_projections(
         rows.append(attention_row(at + "q_b_proj.weight", heads * width, q_lora_rank))
     rows.append(attention_row(at + "kv_a_proj_with_mqa.weight", kv_lora_rank + qk_rope_head_dim,
                               hidden, split="none"))  # fmt: skip
-    if bare_kv_norm:
-        rows.append(attention_row(at + "kv_a_layernorm.weight", kv_lora_rank, use="vector",
-                                  split="none"))  # fmt: skip
+    rows.append(attention_row(at + "kv_a_layernorm.weight", kv_lora_rank, use="vector",
+                              split="none"))  # fmt: skip
     rows.append(attention_row(at + "kv_b_proj.weight", heads * (qk_nope_head_dim + v_head_dim),
                               kv_lora_rank, use="expand"))  # fmt: skip
     rows.append(attention_row(at + "o_proj.weight", hidden, heads * v_head_dim))
@@ -163,16 +136,16 @@ def dense_mlp(
     at: str = LAYER + "mlp.",
     names: tuple[str, ...] = ("gate_proj", "up_proj", "down_proj"),
     bias: bool = False,
-    account: str = "dense",
+    account: Account = "dense",
 ) -> list[Row]:
     """Return the matrices of an MLP; two names for an MLP without a gate."""
     rows = []
     for name in names:
         inner = name is not names[-1]
         shape = (intermediate, hidden) if inner else (hidden, intermediate)
-        rows.append(ffn_row(f"{at}{name}.weight", *shape, account=account, split="tp"))  # type: ignore[arg-type]
+        rows.append(ffn_row(f"{at}{name}.weight", *shape, account=account, split="tp"))
         if bias:
-            rows.append(ffn_row(f"{at}{name}.bias", shape[0], account=account, use="vector",  # type: ignore[arg-type]
+            rows.append(ffn_row(f"{at}{name}.bias", shape[0], account=account, use="vector",
                                 split="tp" if inner else "none"))  # fmt: skip
     return rows
 
@@ -229,8 +202,8 @@ def router(
 def vocabulary(
     hidden: int,
     vocab_size: int,
-    tie: bool,
     *,
+    tie: bool,
     embedding: str = "model.embed_tokens.weight",
     norm: str | None = "model.norm",
     norm_bias: bool = False,
@@ -245,7 +218,7 @@ def vocabulary(
             account="vocab",
             split="vocab",
             use="head" if tie else "lookup",
-        )  # fmt: skip
+        )
     ]
     if norm is not None:
         kinds = (".weight", ".bias") if norm_bias else (".weight",)

@@ -1,7 +1,7 @@
 """``compressed-tensors`` checkpoints (llm-compressor, Kimi-K2): formats by group of modules.
 
-Scales have the dtype of the model, two bytes. Packed integers store their shape beside them (8 bytes a
-tensor in Kimi-K2.6, 16 elsewhere), which is left out.
+Scales have the dtype of the model, two bytes. Packed integers store their shape beside them (8
+bytes a tensor in Kimi-K2.6, 16 elsewhere), which is left out.
 """
 
 from __future__ import annotations
@@ -90,35 +90,47 @@ def _rule(name: Any, group: Any, usual: Any) -> tuple[str, bool, ModulePatterns,
 
 def _storage_name(weights: Mapping[str, Any], path: str, packed: str, *, static: bool) -> str:
     """Return the storage format of one group."""
-    kind, bits = weights.get("type", "int"), weights.get("num_bits", 8)
     strategy, size = weights.get("strategy"), weights.get("group_size")
     if strategy is None:  # the library's own rule
         strategy = "group" if size else "tensor"
-    symmetric = weights.get("symmetric", True)
-    block = weights.get("block_structure")
-    found: str | None = None
-    match kind, bits, strategy:
-        case "float", 8, "tensor":
-            found = "fp8_bf16scale"
-        case "float", 8, "channel":
-            found = "fp8_channel_bf16scale"
-        case "float", 8, "block" if block is None or block in ([128, 128], (128, 128), "128x128"):
-            found = "fp8_block128_bf16scale"
-        case "float", 8, "group" if size == 32:
-            found = "mxfp8"
-        case "float", 4, "group" if size == 32 or "mxfp4" in packed:
-            found = "mxfp4"
-        case "float", 4, "group" | "tensor_group" if size == 16:
-            found = "nvfp4_static" if static else "nvfp4"
-        case "int", 8, "channel" if symmetric and "pack" not in packed:
-            found = "int8_bf16scale"
-        case "int", int(), "channel" if 2 <= bits <= 8:
-            found = f"int{bits}{'' if symmetric else '_asym'}_channel"
-        case "int", int(), "group" if isinstance(size, int) and size > 0 and 2 <= bits <= 8:
-            found = f"int{bits}{'' if symmetric else '_asym'}_g{size}"
+    kind, bits = weights.get("type", "int"), weights.get("num_bits", 8)
+    if kind == "float":
+        fp4 = "nvfp4_static" if static else "nvfp4"
+        found = _float(bits, strategy, size, fp4, packed, weights.get("block_structure"))
+    else:
+        found = _integer(bits, strategy, size, packed, weights.get("symmetric", True))
     if found is None:
         raise UnsupportedArchitectureError(
             f"{path}: the bytes of this format are not known", given=dict(weights),
             allowed="int group or channel, fp8 tensor, channel or block, mxfp8, mxfp4, nvfp4",
         )  # fmt: skip
     return found
+
+
+def _float(bits: Any, strategy: Any, size: Any, fp4: str, packed: str, block: Any) -> str | None:
+    match bits, strategy:
+        case 8, "tensor":
+            return "fp8_bf16scale"
+        case 8, "channel":
+            return "fp8_channel_bf16scale"
+        case 8, "block" if block is None or block in ([128, 128], (128, 128), "128x128"):
+            return "fp8_block128_bf16scale"
+        case 8, "group" if size == 32:
+            return "mxfp8"
+        case 4, "group" if size == 32 or "mxfp4" in packed:
+            return "mxfp4"
+        case 4, "group" | "tensor_group" if size == 16:
+            return fp4
+    return None
+
+
+def _integer(bits: Any, strategy: Any, size: Any, packed: str, symmetric: Any) -> str | None:
+    if isinstance(bits, bool) or not isinstance(bits, int) or not 2 <= bits <= 8:
+        return None
+    sign = "" if symmetric is True else "_asym"
+    if strategy == "channel":
+        plain = bits == 8 and symmetric is True and "pack" not in packed
+        return "int8_bf16scale" if plain else f"int{bits}{sign}_channel"
+    if strategy == "group" and isinstance(size, int) and not isinstance(size, bool) and size > 0:
+        return f"int{bits}{sign}_g{size}"
+    return None

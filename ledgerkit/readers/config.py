@@ -185,10 +185,11 @@ def _read(config: Mapping[str, Any], slug: str | None, source: str | None) -> tu
         quantization=quantization.label,
         other_parameters=tuple(towers + plan.other_parameters),
         notes=record.notes("en"),
-        **parts,  # type: ignore[arg-type]
+        **parts,
     )
-    model._config = {**config, "_slug": slug, "_source": model.source}
-    model._reader = _reread
+    # the variant reader belongs to the reading, not to the description
+    model._config = {**config, "_slug": slug, "_source": model.source}  # noqa: SLF001
+    model._reader = _reread  # noqa: SLF001
     return model, record
 
 

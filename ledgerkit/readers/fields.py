@@ -132,7 +132,7 @@ class Fields:
     def number(self, *names: str, default: Any = MISSING, rule: str = "") -> float:
         """Return a finite number above 0."""
         name, value = self.raw(*names, default=default, rule=rule)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e18:  # noqa: PLR2004
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e18:
             raise ConfigError(f"{self.path}{name} must be a number above 0", given=value)
         return float(value)
 
@@ -145,8 +145,11 @@ class Fields:
             raise ConfigError(f"{self.path}{name} must be a word", given=value,
                               allowed=", ".join(sorted(allowed)))  # fmt: skip
         if value not in allowed:
-            raise UnsupportedArchitectureError(f"{self.path}{name} has a value that no reader knows",
-                given=value, allowed=", ".join(sorted(allowed)))  # fmt: skip
+            raise UnsupportedArchitectureError(
+                f"{self.path}{name} has a value that no reader knows",
+                given=value,
+                allowed=", ".join(sorted(allowed)),
+            )
         return value
 
     def integers(
@@ -185,8 +188,11 @@ class Fields:
         if not isinstance(value, (list, tuple)):
             raise ConfigError(f"{self.path}{name} must be a list", given=value)
         if length is not None and len(value) != length:
-            raise ConfigError(f"{self.path}{name} must have one entry for each layer",
-                              given=f"{len(value)} entries", allowed=f"{length} entries")  # fmt: skip
+            raise ConfigError(
+                f"{self.path}{name} must have one entry for each layer",
+                given=f"{len(value)} entries",
+                allowed=f"{length} entries",
+            )
         return value
 
     def _whole(self, name: str, value: Any, least: int, most: int) -> int:

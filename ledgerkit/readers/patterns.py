@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Iterable
+from typing import Any
 
 from ledgerkit.errors import ConfigError
 
@@ -33,7 +34,7 @@ class ModulePatterns:
     [False, True]
     """
 
-    def __init__(self, patterns: Iterable[str], path: str = "modules_to_not_convert") -> None:
+    def __init__(self, patterns: Iterable[Any], path: str = "modules_to_not_convert") -> None:
         self._plain: set[str] = set()
         self._of_layer: dict[int, set[str]] = {}
         self._regexes: list[re.Pattern[str]] = []

@@ -1,8 +1,8 @@
 """Quantization methods of other tools: AWQ, GPTQ, AutoRound, bitsandbytes, ModelOpt, fbgemm.
 
 Layouts are those of the tools' own checkpoints. AWQ and GPTQ store zero points even when they are
-symmetric, GPTQ a group index per input as well. Sources: ``AutoGPTQ``, ``AutoAWQ``, ``bitsandbytes``,
-NVIDIA ``Model-Optimizer`` and the quantizer classes of transformers 5.24.
+symmetric, GPTQ a group index per input as well. Sources: ``AutoGPTQ``, ``AutoAWQ``,
+``bitsandbytes``, NVIDIA ``Model-Optimizer`` and the quantizer classes of transformers 5.24.
 """
 
 from __future__ import annotations
@@ -103,8 +103,9 @@ def _auto_round(config: Mapping[str, Any], plain: str) -> Quantization:
     """AutoRound in a GPTQ layout: zero points, no group index."""
     packing = str(config.get("packing_format") or config.get("backend") or "")
     if "gptq" not in packing:
-        raise UnsupportedArchitectureError("this packing of AutoRound is not known",
-                                           given=packing, allowed="auto_round:auto_gptq")  # fmt: skip
+        raise UnsupportedArchitectureError(
+            "this packing of AutoRound is not known", given=packing, allowed="auto_round:auto_gptq"
+        )
     if config.get("extra_config"):
         raise UnsupportedArchitectureError("AutoRound settings per module are not read",
                                            given=config["extra_config"])  # fmt: skip
@@ -113,7 +114,7 @@ def _auto_round(config: Mapping[str, Any], plain: str) -> Quantization:
 
 
 def _bitsandbytes(config: Mapping[str, Any], plain: str) -> Quantization:
-    """bitsandbytes as serialised; the JSON of each tensor's state (about 150 B) is left out."""
+    """Bitsandbytes as serialised; the JSON of each tensor's state (about 150 B) is left out."""
     four = flag(config, "load_in_4bit", default=False) or flag(
         config, "_load_in_4bit", default=False
     )
@@ -149,8 +150,11 @@ _ALGORITHMS = {
 def _algorithm(name: Any) -> str:
     found = _ALGORITHMS.get(name) if isinstance(name, str) else None
     if found is None:
-        raise UnsupportedArchitectureError("quantization_config.quant_algo is not known", given=name,
-                                           allowed=", ".join(sorted(_ALGORITHMS)))  # fmt: skip
+        raise UnsupportedArchitectureError(
+            "quantization_config.quant_algo is not known",
+            given=name,
+            allowed=", ".join(sorted(_ALGORITHMS)),
+        )
     return found
 
 

@@ -50,7 +50,7 @@ def attention_row(
     quantizable: bool | None = None,
 ) -> Row:
     """Return a row of the attention ledger."""
-    return Row(name, "attention_kv", account, shape, copies, use, split, False, dtype, quantizable)  # noqa: FBT003
+    return Row(name, "attention_kv", account, shape, copies, use, split, False, dtype, quantizable)
 
 
 def ffn_row(

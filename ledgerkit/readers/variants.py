@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from ledgerkit.errors import ConfigError
+from ledgerkit.readers.fields import MAX_LAYERS
 from ledgerkit.readers.record import Record
 from ledgerkit.readers.wrappers import WRAPPERS
 
 __all__ = ["apply_replacements"]
 
-T = TypeVar("T", bound=Sequence[Any])
+T = TypeVar("T")
 
 SPELLINGS: tuple[tuple[str, ...], ...] = (
     ("num_hidden_layers", "n_layer", "num_layers"),
@@ -53,9 +54,10 @@ _PER_LAYER = (
     "activation_sparsity_pattern",
     "no_rope_layers",
     "compress_ratios",
+    "sparse_attention_freq",
     "intermediate_size",
 )
-_LAYER_NUMBERS = ("mlp_only_layers", "moe_layers", "full_attn_idxs")
+_LAYER_NUMBERS = ("mlp_only_layers", "moe_layers", "moe_layers_enum")
 
 
 def apply_replacements(config: Mapping[str, Any], record: Record) -> Mapping[str, Any]:
@@ -91,7 +93,7 @@ def _whole_file(merged: Mapping[str, Any], inner: Mapping[str, Any]) -> tuple[st
 
 def _short(value: Any) -> str:
     text = repr(value)
-    return text if len(text) <= 40 else text[:37] + "..."  # noqa: PLR2004
+    return text if len(text) <= 40 else text[:37] + "..."
 
 
 def _put(values: dict[str, Any], name: str, value: Any, record: Record) -> None:
@@ -108,23 +110,32 @@ def _put(values: dict[str, Any], name: str, value: Any, record: Record) -> None:
 
 def _fit_layers(values: dict[str, Any], old: Any, new: Any, record: Record) -> None:
     """Fit lists with an entry per layer to a new number of layers."""
-    if not isinstance(old, int) or isinstance(new, bool) or not isinstance(new, int) or new < 1:
+    if old is None:  # some files state the layers only by a list of them
+        old = next(
+            (len(values[n]) for n in _PER_LAYER if isinstance(values.get(n), (list, str))), 0
+        )
+    whole = isinstance(old, int) and isinstance(new, int) and not isinstance(new, bool)
+    if not whole or not 1 <= new <= MAX_LAYERS:
         return  # the reader refuses it with a message of its own
     for name in _PER_LAYER:
         items = values.get(name)
         if isinstance(items, (list, tuple, str)) and len(items) in (old, old + 1):
-            extra = len(items) - old
-            fitted = continue_pattern(items[:old], new)
-            values[name] = fitted + items[old : old + extra] if extra else fitted
+            # an entry beyond the layers belongs to an MTP block
+            fitted = [*continue_pattern(list(items[:old]), new), *items[old:]]
+            values[name] = "".join(fitted) if isinstance(items, str) else fitted
             record.assume("fitted", name=name, layers=new)
     for name in _LAYER_NUMBERS:
         items = values.get(name)
         if isinstance(items, (list, tuple)) and items:
-            values[name] = [i for i in items if isinstance(i, int) and i < new]
+            flags = continue_pattern([index in items for index in range(old)], new)
+            values[name] = [index for index, flag in enumerate(flags) if flag]
             record.assume("fitted", name=name, layers=new)
-    linear = values.get("linear_attn_config")
-    if isinstance(linear, Mapping):
-        values["linear_attn_config"] = _fit_linear(linear, old, new, record)
+    if isinstance(values.get("linear_attn_config"), Mapping):
+        values["linear_attn_config"] = _fit_linear(values["linear_attn_config"], old, new, record)
+    if isinstance(values.get("sparse_attention_config"), Mapping):
+        part = dict(values["sparse_attention_config"])
+        _fit_layers(part, old, new, record)
+        values["sparse_attention_config"] = part
 
 
 def _fit_linear(linear: Mapping[str, Any], old: int, new: int, record: Record) -> dict[str, Any]:
@@ -141,7 +152,7 @@ def _fit_linear(linear: Mapping[str, Any], old: int, new: int, record: Record) -
     }
 
 
-def continue_pattern(items: T, length: int) -> T:
+def continue_pattern(items: list[T], length: int) -> list[T]:
     """Cut a per-layer list, or continue it with the shortest period that explains its tail.
 
     Examples
@@ -154,15 +165,12 @@ def continue_pattern(items: T, length: int) -> T:
     size = len(items)
     if not size:
         raise ConfigError("a per-layer list is empty")
-    best = min(
-        ((start + period, start, period)
-         for period in range(1, size + 1)
-         for start in [_period_start(items, period)]),
-    )  # fmt: skip
-    _, _, period = best
+    starts = ((period, _period_start(items, period)) for period in range(1, size + 1))
+    # what is not repeated and one period: the shortest description, of as much as possible
+    period, _ = min(starts, key=lambda pair: (sum(pair), pair[1]))
     tail = items[size - period :]
     repeats = -(-(length - size) // period)
-    return (items + tail * repeats)[:length]  # type: ignore[operator,return-value]
+    return (items + tail * repeats)[:length]
 
 
 def _period_start(items: Sequence[Any], period: int) -> int:

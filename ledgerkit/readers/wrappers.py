@@ -88,17 +88,9 @@ def unwrap(
         if wrapper.text_type is None:
             raise ConfigError(f"{wrapper.key} must state its model_type")
         inner["model_type"] = wrapper.text_type
+    _hand_down(config, inner, record)
     outer = Fields(config, record)
     outer.mark("model_type", wrapper.key, "tie_word_embeddings", *_INHERITED)
-    for name in _INHERITED:
-        if config.get(name) is not None and inner.get(name) is None:
-            inner[name] = config[name]
-    tied = config.get("tie_word_embeddings")
-    if tied is not None:
-        stated = inner.get("tie_word_embeddings")
-        if stated is not None and stated != tied:
-            record.assume("tie", value=tied)
-        inner["tie_word_embeddings"] = tied
     for name in config:
         if name in inner and name not in _INHERITED and config[name] == inner[name]:
             outer.ignore("duplicate", name)
@@ -108,3 +100,17 @@ def unwrap(
     ]
     outer.finish()
     return inner, wrapper, towers
+
+
+def _hand_down(config: Mapping[str, Any], inner: dict[str, Any], record: Record) -> None:
+    """Give the text part what the whole file says about it."""
+    for name in _INHERITED:
+        if config.get(name) is not None and inner.get(name) is None:
+            inner[name] = config[name]
+    tied = config.get("tie_word_embeddings")
+    if tied is None:
+        return
+    stated = inner.get("tie_word_embeddings")
+    if stated is not None and stated != tied:
+        record.assume("tie", value=tied)
+    inner["tie_word_embeddings"] = tied

@@ -7,7 +7,8 @@ from typing import Final, Literal
 STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
     "reading.title": {"zh": "配置读取报告：{name}", "en": "Config reading report: {name}"},
     "reading.summary": {
-        "zh": "{layers} 层，{parameters} 参数，每 token {kv} B KV（bf16），权重 {weights} B，量化：{quantization}",
+        "zh": "{layers} 层，{parameters} 参数，每 token {kv} B KV（bf16），"
+        "权重 {weights} B，量化：{quantization}",
         "en": "{layers} layers, {parameters} parameters, {kv} B of KV per token (bf16), "
         "{weights} B of weights, quantization: {quantization}",
     },

@@ -1,8 +1,8 @@
 """Cache and state elements against the real cache tensors of the reference.
 
 The reference ran shrunken models with a window of 16, in which sliding layers show 15 kept tokens,
-and its convolution memory has as many columns as the kernel. Not comparable: the state of MiniMax-M1
-(its class keeps none in the cache that was measured) and rows with an error.
+and its convolution memory has as many columns as the kernel. Not comparable: the state of
+MiniMax-M1 (its class keeps none in the cache that was measured) and rows with an error.
 """
 
 from __future__ import annotations

@@ -60,11 +60,7 @@ def test_lists_per_layer_are_cut_and_continued_by_their_pattern():
         base = load_model(slug)
         layers = base.num_hidden_layers
         for new in (layers - 7, layers + 3):
-            try:
-                assert base.replace(num_hidden_layers=new).num_hidden_layers == new
-            except ConfigError as error:
-                # an MoE layer list that names layers beyond the end says so
-                assert "layer" in str(error)
+            assert base.replace(num_hidden_layers=new).num_hidden_layers == new, slug
 
 
 def test_variants_of_variants():
@@ -128,7 +124,7 @@ def test_windows_must_be_positive():
         ([0, 1, 0, 1], 7, [0, 1, 0, 1, 0, 1, 0]),
         ([9, 0, 1, 0, 1], 8, [9, 0, 1, 0, 1, 0, 1, 0]),
         ([1, 1, 1], 5, [1, 1, 1, 1, 1]),
-        ("M-M-*", 7, "M-M-*M-"),
+        (list("M-M-*"), 7, list("M-M-*M-")),
     ],
 )
 def test_patterns_continue_with_their_shortest_tail(items, length, expected):

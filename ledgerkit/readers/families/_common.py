@@ -42,14 +42,14 @@ class Frame(NamedTuple):
         mtp: MtpPlan | None = None,
         dtype: str | None = None,
     ) -> Architecture:
-        """Return the architecture; ``table`` = embedding, final norm and head, usual ones if None."""
+        """Return the architecture; ``table`` = embedding, norm and head, the usual if None."""
         return Architecture(
             hidden_size=self.hidden,
             vocab_size=self.vocab,
             max_position_embeddings=self.context,
             tie_word_embeddings=self.tie,
             layers=list(layers),
-            globals=vocabulary(self.hidden, self.vocab, self.tie) if table is None else table,
+            globals=vocabulary(self.hidden, self.vocab, tie=self.tie) if table is None else table,
             mtp=mtp,
             dtype=dtype,
         )
@@ -85,7 +85,7 @@ def read_head_dim(fields: Fields, hidden: int, heads: int) -> int:
                        rule="hidden_size / num_attention_heads")  # fmt: skip
 
 
-def require(condition: bool, what: str, given: object, fix: str = "correct the config") -> None:
+def require(condition: object, what: str, given: object, fix: str = "correct the config") -> None:
     """Refuse a config that contradicts itself."""
     if not condition:
         raise ConfigError(what, given=given, fix=fix)

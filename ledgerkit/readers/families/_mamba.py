@@ -26,7 +26,8 @@ class Mamba2(NamedTuple):
 def mamba2(hidden: int, size: Mamba2, at: str) -> tuple[StateAttention, list[Row]]:
     """Return a Mamba-2 mixer: input projection, short convolution, state, gated norm, output.
 
-    The inner width is heads x head_dim; the convolution runs over it and over B and C of each group.
+    The inner width is heads x head_dim; the convolution runs over it and over B and C of each
+    group.
     """
     inner = size.heads * size.head_dim
     channels = inner + 2 * size.groups * size.state

@@ -28,6 +28,7 @@ from ledgerkit.readers.families._common import Frame, joint_rows, read_frame, re
 from ledgerkit.readers.fields import MAX_LAYERS, Fields
 from ledgerkit.readers.rows import Architecture, Layer, MtpPlan, Row, attention_row
 from ledgerkit.spec.attention import Indexer, LatentAttention
+from ledgerkit.spec.axes import Account
 from ledgerkit.spec.feed_forward import DenseFfn, MoeFfn
 
 _COMMON = {
@@ -124,7 +125,7 @@ def read(fields: Fields, model_type: str) -> Architecture:
     owns = _indexers(fields, frame, model_type)
     indexer = _read_indexer(fields) if model_type in _INDEXED else None
 
-    def layer(flag: bool, own: Owns) -> Layer:
+    def layer(own: Owns, *, flag: bool) -> Layer:
         kind = attention
         extra: tuple[Row, ...] = ()
         if indexer is not None:
@@ -135,9 +136,9 @@ def read(fields: Fields, model_type: str) -> Architecture:
         return Layer(kind, ffns[flag][0], (*rows, *extra, *ffns[flag][1]))
 
     pairs = list(zip(sparse, owns, strict=True))
-    layers = {pair: layer(*pair) for pair in dict.fromkeys(pairs)}
-    table = vocabulary(frame.hidden, frame.vocab, frame.tie)
-    mtp = read_mtp(fields, frame, layer(sparse[-1], "full"))
+    layers = {pair: layer(pair[1], flag=pair[0]) for pair in dict.fromkeys(pairs)}
+    table = vocabulary(frame.hidden, frame.vocab, tie=frame.tie)
+    mtp = read_mtp(fields, frame, layer("full", flag=sparse[-1]))
     if model_type == "deepseek_v32":
         return fp32_norms(frame.architecture([layers[pair] for pair in pairs], table, mtp))
     return frame.architecture([layers[pair] for pair in pairs], table, mtp)
@@ -240,7 +241,7 @@ def indexer_rows(
         return ()
     at = LAYER + "self_attn.indexer."
     heads, width = indexer.num_heads, indexer.head_dim
-    account = "indexer"
+    account: Account = "indexer"
     return (
         attention_row(at + "wq_b.weight", heads * width, q_lora_rank or hidden, split="none",
                       account=account),

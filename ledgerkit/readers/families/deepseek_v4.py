@@ -1,9 +1,10 @@
 """DeepSeek-V4: compressed attention, hyper-connections, hash-routed first layers.
 
-Sources: ``models/deepseek_v4`` of transformers 5.24 and the headers of DeepSeek-V4-Pro, whose tensor
-names and dtypes are used. One wide head is key and value at once. Layers of ratio 4 compress four
-tokens with overlap and select entries with an indexer; layers of ratio 128 compress without one;
-ratio 0 is the window alone. Experts are stored in mxfp4, block scales as single bytes (ue8m0).
+Sources: ``models/deepseek_v4`` of transformers 5.24 and the headers of DeepSeek-V4-Pro, whose
+tensor names and dtypes are used. One wide head is key and value at once. Layers of ratio 4
+compress four tokens with overlap and select entries with an indexer; layers of ratio 128 compress
+without one; ratio 0 is the window alone. Experts are stored in mxfp4, block scales as single bytes
+(ue8m0).
 """
 
 from __future__ import annotations

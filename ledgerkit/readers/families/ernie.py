@@ -73,7 +73,7 @@ def read(fields: Fields, _model_type: str) -> Architecture:
         kinds[flag] = Layer(attention, ffn, (*rows, *ffn_rows))
     fields.ignore("unused", "intermediate_size", "moe_intermediate_size", "moe_k",
                   "moe_num_shared_experts")  # fmt: skip
-    table = vocabulary(hidden, frame.vocab, frame.tie)
+    table = vocabulary(hidden, frame.vocab, tie=frame.tie)
     if bias:
         table.append(ffn_row("lm_head.bias", frame.vocab, account="vocab", split="vocab",
                              use="vector"))  # fmt: skip

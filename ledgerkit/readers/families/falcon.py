@@ -33,7 +33,7 @@ DEFAULTS: dict[str, Mapping[str, Any]] = {
 AT = "transformer.h.{layer}."
 
 
-def read(fields: Fields, model_type: str) -> Architecture:
+def read(fields: Fields, _model_type: str) -> Architecture:
     """Read a Falcon decoder."""
     hidden = fields.size("hidden_size", "n_embed")
     layers = fields.size("num_hidden_layers", "n_layer", most=MAX_LAYERS)
@@ -65,7 +65,7 @@ def read(fields: Fields, model_type: str) -> Architecture:
                                  head_dim=head_dim, v_head_dim=head_dim)  # fmt: skip
     at = AT + "self_attention."
     rows: list[Row] = [
-        *_norms(fields, hidden, new),
+        *_norms(fields, hidden, new=new),
         attention_row(at + "query_key_value.weight", hidden, hidden),
         attention_row(at + "query_key_value.weight", 2 * kv_heads * head_dim, hidden,
                       split="kv_heads"),
@@ -84,18 +84,17 @@ def read(fields: Fields, model_type: str) -> Architecture:
             ffn_row(AT + "mlp.dense_4h_to_h.bias", hidden, account="dense", use="vector"),
         ]  # fmt: skip
     layer = Layer(attention, DenseFfn(intermediate_size=inner, matrices=2), tuple(rows))
-    table = vocabulary(
-        hidden, vocab, tie, embedding="transformer.word_embeddings.weight",
+    table = vocabulary(hidden, vocab, tie=tie, embedding="transformer.word_embeddings.weight",
         norm="transformer.ln_f", norm_bias=True,
     )  # fmt: skip
     return Architecture(hidden, vocab, context, tie, [layer] * layers, table)
 
 
-def _norms(fields: Fields, hidden: int, new: bool) -> list[Row]:
+def _norms(fields: Fields, hidden: int, *, new: bool) -> list[Row]:
     """Return the layer norms: one shared by both blocks, or one for each."""
     count = fields.optional("num_ln_in_parallel_attn", default=None)
     parallel = fields.flag("parallel_attn")
-    two = (2 if count is None and new else count) == 2  # noqa: PLR2004
+    two = (2 if count is None and new else count) == 2
     if parallel and two:
         names = ("ln_attn", "ln_mlp")
     elif parallel:

@@ -1,8 +1,8 @@
 """Gemma 3n: per-layer embeddings, AltUp streams, LAuReL, shared caches.
 
-Source: ``models/gemma3n`` of transformers 5.24. The last ``num_kv_shared_layers`` layers have no key
-and value projections and read an earlier cache; the published checkpoints still hold such tensors
-for them, unused and not counted.
+Source: ``models/gemma3n`` of transformers 5.24. The last ``num_kv_shared_layers`` layers have no
+key and value projections and read an earlier cache; the published checkpoints still hold such
+tensors for them, unused and not counted.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def read(fields: Fields, _model_type: str) -> Architecture:
     kinds = _kinds(fields, frame)
     layers = {kind: layer(kind) for kind in dict.fromkeys(kinds)}
     table = [
-        *vocabulary(hidden, frame.vocab, frame.tie),
+        *vocabulary(hidden, frame.vocab, tie=frame.tie),
         *per_layer_tables(fields, frame, per_layer),
         *(
             ffn_row(f"model.{name}.{index}.weight", hidden, hidden, account="residual")

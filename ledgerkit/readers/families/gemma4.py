@@ -1,6 +1,7 @@
 """Gemma 4 text models: window layers, wider full layers, experts beside a dense MLP, shared caches.
 
-Sources: ``models/gemma4`` and ``gemma4_unified`` of transformers 5.24; the headers of gemma-4-31B-it.
+Sources: ``models/gemma4`` and ``gemma4_unified`` of transformers 5.24; the headers of
+gemma-4-31B-it.
 
 Full layers have heads of ``global_head_dim``; with ``attention_k_eq_v`` they have no value
 projection, and the cache still holds keys (rotated) and values (not rotated). The last
@@ -24,6 +25,7 @@ from ledgerkit.readers.families._common import Frame, read_frame, require
 from ledgerkit.readers.fields import MAX_LAYERS, MAX_VOCAB, Fields
 from ledgerkit.readers.rows import Architecture, Layer, Row, ffn_row
 from ledgerkit.spec.attention import SoftmaxAttention
+from ledgerkit.spec.axes import Account
 from ledgerkit.spec.feed_forward import DenseFfn, MoeFfn
 
 _DEFAULTS = {
@@ -81,13 +83,16 @@ def read(fields: Fields, model_type: str) -> Architecture:
     first_shared = frame.layers - shared if shared else frame.layers
     require(first_shared > 0, "num_kv_shared_layers must leave layers to share from", shared)
     for kind in set(types[first_shared:]):
-        require(kind in types[:first_shared],
-                f"no {kind} layer before the sharing ones has a cache to share", shared)  # fmt: skip
+        require(
+            kind in types[:first_shared],
+            f"no {kind} layer before the sharing ones has a cache to share",
+            shared,
+        )
     if model_type == "gemma4_unified_text":
         fields.only("hidden_size_per_layer_input", 0, why="this class has no such embedding")
         fields.only("enable_moe_block", False, why="this class has no experts")
     per_layer = fields.count("hidden_size_per_layer_input")
-    plan = _Plan(fields, frame, per_layer, model_type)
+    plan = _Plan(fields, frame, per_layer)
     sizes = plan.sizes(fields, types)
     kinds = [_Kind(kind == "full_attention", index >= first_shared, *sizes[index])
              for index, kind in enumerate(types)]  # fmt: skip
@@ -99,7 +104,7 @@ def read(fields: Fields, model_type: str) -> Architecture:
                 "no decode phase")  # fmt: skip
     return frame.architecture(
         [layers[kind] for kind in kinds],
-        table=[*vocabulary(hidden, frame.vocab, frame.tie), *tables],
+        table=[*vocabulary(hidden, frame.vocab, tie=frame.tie), *tables],
     )
 
 
@@ -143,7 +148,7 @@ def _per_layer_config(
 class _Plan:
     """The sizes of a layer, and the layer of each kind."""
 
-    def __init__(self, fields: Fields, frame: Frame, per_layer: int, model_type: str) -> None:
+    def __init__(self, fields: Fields, frame: Frame, per_layer: int) -> None:
         self.hidden = frame.hidden
         self.per_layer = per_layer
         self.bias = fields.flag("attention_bias")
@@ -155,8 +160,11 @@ class _Plan:
         self.double = fields.flag("use_double_wide_mlp")
         self.moe = None
         if fields.flag("enable_moe_block"):
-            self.moe = (fields.size("num_experts"), fields.size("top_k_experts"),
-                        fields.size("moe_intermediate_size", "expert_intermediate_size"))  # fmt: skip
+            self.moe = (
+                fields.size("num_experts"),
+                fields.size("top_k_experts"),
+                fields.size("moe_intermediate_size", "expert_intermediate_size"),
+            )
         else:
             fields.ignore("unused", "num_experts", "top_k_experts", "moe_intermediate_size",
                           "expert_intermediate_size")  # fmt: skip
@@ -236,7 +244,7 @@ def per_layer_tables(fields: Fields, frame: Frame, per_layer: int) -> list[Row]:
     """Return the table of per-layer embeddings and what projects into its space."""
     rows = fields.size("vocab_size_per_layer_input", most=MAX_VOCAB)
     width = frame.layers * per_layer
-    account = "per_layer_embedding"
+    account: Account = "per_layer_embedding"
     return [
         ffn_row("model.embed_tokens_per_layer.weight", rows, width, account=account,
                 split="vocab", use="lookup"),

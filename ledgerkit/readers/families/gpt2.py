@@ -27,7 +27,7 @@ DEFAULTS: dict[str, Mapping[str, Any]] = {
 }
 
 
-def read(fields: Fields, model_type: str) -> Architecture:
+def read(fields: Fields, _model_type: str) -> Architecture:
     """Read a GPT-2 decoder."""
     hidden = fields.size("n_embd", "hidden_size")
     layers = fields.size("n_layer", "num_hidden_layers", most=MAX_LAYERS)

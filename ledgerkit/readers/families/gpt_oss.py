@@ -19,6 +19,7 @@ from ledgerkit.readers.families.gemma import read_layer_types
 from ledgerkit.readers.fields import Fields
 from ledgerkit.readers.rows import Architecture, Layer, attention_row, ffn_row
 from ledgerkit.spec.attention import SoftmaxAttention
+from ledgerkit.spec.axes import Account
 from ledgerkit.spec.feed_forward import MoeFfn
 
 DEFAULTS: dict[str, Mapping[str, Any]] = {
@@ -41,7 +42,7 @@ DEFAULTS: dict[str, Mapping[str, Any]] = {
 }
 
 
-def read(fields: Fields, model_type: str) -> Architecture:
+def read(fields: Fields, _model_type: str) -> Architecture:
     """Read a gpt-oss decoder."""
     frame = read_frame(fields)
     hidden = frame.hidden
@@ -53,7 +54,7 @@ def read(fields: Fields, model_type: str) -> Architecture:
     width = fields.size("intermediate_size")
     window = fields.optional("sliding_window")
     mlp = LAYER + "mlp."
-    account = "routed_experts"
+    account: Account = "routed_experts"
     rows = (
         *attention_norm(hidden),
         *gqa_projections(hidden, heads, kv_heads, head_dim, qkv_bias=bias, o_bias=bias),
@@ -73,8 +74,13 @@ def read(fields: Fields, model_type: str) -> Architecture:
     moe = MoeFfn(num_experts=experts, num_experts_per_tok=topk, moe_intermediate_size=width)
 
     def layer(size: int | None) -> Layer:
-        attention = SoftmaxAttention(num_attention_heads=heads, num_key_value_heads=kv_heads,
-                                     head_dim=head_dim, v_head_dim=head_dim, window=size)  # fmt: skip
+        attention = SoftmaxAttention(
+            num_attention_heads=heads,
+            num_key_value_heads=kv_heads,
+            head_dim=head_dim,
+            v_head_dim=head_dim,
+            window=size,
+        )
         return Layer(attention, moe, rows)
 
     kinds = {"sliding_attention": layer(window), "full_attention": layer(None)}

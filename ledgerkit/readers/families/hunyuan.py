@@ -1,7 +1,8 @@
 """Hunyuan mixtures of experts (Hunyuan-A13B): lists per layer, shared MLP beside the experts.
 
-Source: ``models/hunyuan_v1_moe`` of transformers 5.24 and ``modeling_hunyuan.py`` of the checkpoint.
-``moe_topk``, ``moe_intermediate_size`` and ``num_shared_expert`` may be lists with one entry per layer.
+Source: ``models/hunyuan_v1_moe`` of transformers 5.24 and ``modeling_hunyuan.py`` of the
+checkpoint. ``moe_topk``, ``moe_intermediate_size`` and ``num_shared_expert`` may be lists with one
+entry per layer.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ from ledgerkit.readers.blocks import (
 from ledgerkit.readers.families._common import read_frame, read_head_dim, read_heads, require
 from ledgerkit.readers.fields import MAX_LAYERS, Fields
 from ledgerkit.readers.rows import Architecture, Layer, Row, attention_row
-from ledgerkit.spec.attention import SoftmaxAttention, StateAttention
-from ledgerkit.spec.feed_forward import DenseFfn, MoeFfn
+from ledgerkit.spec.attention import Attention, SoftmaxAttention, StateAttention
+from ledgerkit.spec.feed_forward import DenseFfn, FeedForward, MoeFfn
 
 DEFAULTS: dict[str, Mapping[str, Any]] = {
     "jamba": {
@@ -52,7 +52,10 @@ def read(fields: Fields, _model_type: str) -> Architecture:
     hidden = frame.hidden
     fields.ignore("runtime", "use_mambapy", "use_associative_scan")
     fields.only("mamba_inner_layernorms", True, why="the class always has these norms")
-    mixers = {True: _attention(fields, hidden), False: _mamba(fields, hidden)}
+    mixers: dict[bool, tuple[Attention, list[Row]]] = {
+        True: _attention(fields, hidden),
+        False: _mamba(fields, hidden),
+    }
     width = fields.size("intermediate_size")
     experts = fields.size("num_experts", "num_local_experts")
     moe = MoeFfn(
@@ -62,7 +65,7 @@ def read(fields: Fields, _model_type: str) -> Architecture:
     )
     fields.mark("num_experts_per_tok")
     norm = ffn_norm(hidden, LAYER + "pre_ff_layernorm")
-    ffns = {
+    ffns: dict[bool, tuple[FeedForward, list[Row]]] = {
         True: (
             moe,
             [
@@ -84,7 +87,7 @@ def read(fields: Fields, _model_type: str) -> Architecture:
         )
         for full, flag in dict.fromkeys(pairs)
     }
-    table = vocabulary(hidden, frame.vocab, frame.tie, norm="model.final_layernorm")
+    table = vocabulary(hidden, frame.vocab, tie=frame.tie, norm="model.final_layernorm")
     return frame.architecture([layers[pair] for pair in pairs], table)
 
 

@@ -1,8 +1,8 @@
 """Kimi-Linear and the text model of Kimi-K3: Kimi Delta Attention with latent attention in between.
 
-Sources: ``models/kimi_linear`` of transformers 5.24; the headers of Kimi-Linear-48B-A3B and Kimi-K3.
-The layer lists of ``linear_attn_config`` count from 1. Kimi-K3 adds output gates of full rank, experts
-in a narrower latent space and residual attention.
+Sources: ``models/kimi_linear`` of transformers 5.24; the headers of Kimi-Linear-48B-A3B and
+Kimi-K3. The layer lists of ``linear_attn_config`` count from 1. Kimi-K3 adds output gates of full
+rank, experts in a narrower latent space and residual attention.
 """
 
 from __future__ import annotations
@@ -10,14 +10,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ledgerkit.readers.blocks import LAYER, attention_norm, dense_mlp, ffn_norm, vocabulary
-from ledgerkit.readers.blocks import routed_experts, router, shared_expert
+from ledgerkit.readers.blocks import (
+    LAYER,
+    attention_norm,
+    dense_mlp,
+    ffn_norm,
+    routed_experts,
+    router,
+    shared_expert,
+    vocabulary,
+)
 from ledgerkit.readers.families._common import Frame, require
 from ledgerkit.readers.families.deepseek import latent_rows, read_expert_groups, read_latent
 from ledgerkit.readers.fields import MAX_CONTEXT, MAX_LAYERS, MAX_VOCAB, Fields
 from ledgerkit.readers.rows import Architecture, Layer, Row, attention_row, ffn_row
-from ledgerkit.spec.attention import StateAttention
-from ledgerkit.spec.feed_forward import DenseFfn, MoeFfn
+from ledgerkit.spec.attention import Attention, StateAttention
+from ledgerkit.spec.axes import Account
+from ledgerkit.spec.feed_forward import DenseFfn, FeedForward, MoeFfn
 
 DEFAULTS: dict[str, Mapping[str, Any]] = {
     "kimi_linear": {
@@ -64,14 +73,17 @@ def read(fields: Fields, _model_type: str) -> Architecture:
     linear, full_layers = _linear(fields, frame)
     residual = _residual_rows(fields, hidden)
     latent = read_latent(fields)
-    mixers = {
+    mixers: dict[bool, tuple[Attention, list[Row]]] = {
         True: (
             latent,
             [*latent_rows(fields, frame, latent), *_output_gate(fields, hidden, latent)],
         ),
         False: (linear[0], [*attention_norm(hidden), *linear[1]]),
     }
-    ffns = {False: _dense(fields, hidden), True: _moe(fields, hidden)}
+    ffns: dict[bool, tuple[FeedForward, list[Row]]] = {
+        False: _dense(fields, hidden),
+        True: _moe(fields, hidden),
+    }
     sparse = _sparse_layers(fields, frame)
     pairs = list(zip(full_layers, sparse, strict=True))
     layers = {
@@ -80,7 +92,7 @@ def read(fields: Fields, _model_type: str) -> Architecture:
         )
         for full, flag in dict.fromkeys(pairs)
     }
-    table = vocabulary(hidden, frame.vocab, frame.tie)
+    table = vocabulary(hidden, frame.vocab, tie=frame.tie)
     if residual:
         table += _residual_norm(hidden, "model.output_attn_res")
     return frame.architecture([layers[pair] for pair in pairs], table)
@@ -234,7 +246,7 @@ def _moe(fields: Fields, hidden: int) -> tuple[MoeFfn, list[Row]]:
 
 def _latent_space(hidden: int, latent: int, *, norm: bool) -> list[Row]:
     """Return the projections into and out of the space in which the experts live."""
-    account = "routed_experts"
+    account: Account = "routed_experts"
     rows = [
         ffn_row(MOE + "routed_expert_down_proj.weight", latent, hidden, account=account,
                 quantizable=False),

@@ -1,9 +1,9 @@
 """Llama and its close kin: one kind of layer, or one with and without a window.
 
-Llama 1-3, SmolLM, Mistral, Ministral/Devstral, Qwen2/2.5, Qwen3, the text part of Qwen3-VL, MiMo-7B,
-ERNIE 4.5 dense, Hunyuan dense, SmolLM3, Seed-OSS, Granite dense. Sources: the model classes of
-transformers 5.24 under those names and the checkpoints' headers; MiMo-7B: ``XiaomiMiMo/MiMo`` (one
-MTP block after the layers).
+Llama 1-3, SmolLM, Mistral, Ministral/Devstral, Qwen2/2.5, Qwen3, the text part of Qwen3-VL,
+MiMo-7B, ERNIE 4.5 dense, Hunyuan dense, SmolLM3, Seed-OSS, Granite dense. Sources: the model
+classes of transformers 5.24 under those names and the checkpoints' headers; MiMo-7B:
+``XiaomiMiMo/MiMo`` (one MTP block after the layers).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ledgerkit.spec.feed_forward import DenseFfn
 
 
 class Style(NamedTuple):
-    """What tells one member of the family from another: a fixed answer, or the field that says it."""
+    """What tells one member from another: a fixed answer, or the field that says it."""
 
     qkv_bias: bool | str = False
     o_bias: bool | str = False
@@ -156,13 +156,15 @@ def read(fields: Fields, model_type: str) -> Architecture:
             heads,
             kv_heads,
             head_dim,
-            qkv_bias=_says(fields, style.qkv_bias, "attention_bias"),
-            o_bias=_says(fields, style.o_bias, "attention_out_bias"),
+            qkv_bias=_says(fields, "attention_bias", answer=style.qkv_bias),
+            o_bias=_says(fields, "attention_out_bias", answer=style.o_bias),
             qk_norm=head_dim if style.qk_norm else None,
             norm_names=style.norm_names,
         ),
         *ffn_norm(frame.hidden),
-        *dense_mlp(frame.hidden, intermediate, bias=_says(fields, style.mlp_bias, "mlp_bias")),
+        *dense_mlp(
+            frame.hidden, intermediate, bias=_says(fields, "mlp_bias", answer=style.mlp_bias)
+        ),
     )
     window, windowed = _windows(fields, style.window, frame)
 
@@ -182,7 +184,7 @@ def read(fields: Fields, model_type: str) -> Architecture:
     return frame.architecture([kinds[flag] for flag in windowed], mtp=mtp)
 
 
-def _says(fields: Fields, answer: bool | str, other: str) -> bool:
+def _says(fields: Fields, other: str, *, answer: bool | str) -> bool:
     """Return a fixed answer (which a stated field must not contradict), or what a field says."""
     if isinstance(answer, str):
         return fields.flag(answer)

@@ -1,7 +1,7 @@
 """Llama 4 text models: chunked attention with full layers in between, one expert per token.
 
-Source: ``models/llama4`` of transformers 5.24. Dense layers are ``intermediate_size_mlp`` wide, experts
-and the shared expert ``intermediate_size``. Layers without rotary embedding attend fully.
+Source: ``models/llama4`` of transformers 5.24. Dense layers are ``intermediate_size_mlp`` wide,
+experts and the shared expert ``intermediate_size``. Layers without rotary embedding attend fully.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def read(fields: Fields, _model_type: str) -> Architecture:
     fields.ignore("unused", "intermediate_size_mlp", "intermediate_size", "num_local_experts",
                   "num_experts_per_tok")  # fmt: skip
 
-    def layer(chunked: bool, flag: bool) -> Layer:
+    def layer(*, chunked: bool, flag: bool) -> Layer:
         attention = SoftmaxAttention(
             num_attention_heads=heads,
             num_key_value_heads=kv_heads,
@@ -85,7 +85,9 @@ def read(fields: Fields, _model_type: str) -> Architecture:
         return Layer(attention, ffn, (*rows, *ffn_rows))
 
     pairs = list(zip(_chunked_layers(fields, frame), sparse, strict=True))
-    layers = {pair: layer(*pair) for pair in dict.fromkeys(pairs)}
+    layers = {
+        (chunked, flag): layer(chunked=chunked, flag=flag) for chunked, flag in dict.fromkeys(pairs)
+    }
     return frame.architecture([layers[pair] for pair in pairs])
 
 

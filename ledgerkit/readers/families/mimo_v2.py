@@ -19,8 +19,7 @@ from ledgerkit.readers.blocks import (
     router,
     shared_expert,
 )
-from ledgerkit.readers.families._common import Frame, read_frame, require
-from ledgerkit.readers.families._common import joint_rows
+from ledgerkit.readers.families._common import Frame, joint_rows, read_frame, require
 from ledgerkit.readers.fields import Fields
 from ledgerkit.readers.rows import Architecture, Layer, MtpPlan, Row, attention_row
 from ledgerkit.spec.attention import SoftmaxAttention
@@ -55,7 +54,7 @@ def read(fields: Fields, model_type: str) -> Architecture:
     pattern = _pattern(fields, frame, "hybrid_layer_pattern", "layer_types", "sliding_attention")
     require(set(pattern) <= {0, 1},
             "hybrid_layer_pattern must hold 0 (full) and 1 (window)", pattern)  # fmt: skip
-    kinds = {kind: _attention(fields, frame, kind, window, fused) for kind in (0, 1)}
+    kinds = {kind: _attention(fields, frame, kind, window, fused=fused) for kind in (0, 1)}
     dense, moe = _ffns(fields, frame)
     flags = _pattern(fields, frame, "moe_layer_freq", "mlp_layer_types", "sparse")
     require(set(flags) <= {0, 1},
@@ -99,7 +98,7 @@ def _size(fields: Fields, prefix: str, name: str, factor: int) -> int:
 
 
 def _attention(
-    fields: Fields, frame: Frame, kind: int, window: int | None, fused: bool
+    fields: Fields, frame: Frame, kind: int, window: int | None, *, fused: bool
 ) -> tuple[SoftmaxAttention, list[Row]]:
     """Return full (0) or window (1) attention."""
     prefix = "swa_" if kind else ""
@@ -117,7 +116,9 @@ def _attention(
     )  # fmt: skip
     rows = gqa_projections(frame.hidden, heads, kv_heads, head_dim, v_head_dim, qkv_bias=bias)
     if fused:
-        rows = _fuse(rows, frame.hidden, kv_heads, heads * head_dim, head_dim, v_head_dim, bias)
+        rows = _fuse(
+            rows, frame.hidden, kv_heads, heads * head_dim, head_dim, v_head_dim, bias=bias
+        )
     if sinks:
         rows.append(attention_row(LAYER + "self_attn.attention_sink_bias", heads, use="vector"))
     return attention, rows
@@ -125,7 +126,7 @@ def _attention(
 
 def _fuse(
     rows: list[Row], hidden: int, kv_heads: int, q_width: int, head_dim: int, v_head_dim: int,
-    bias: bool,
+    *, bias: bool,
 ) -> list[Row]:  # fmt: skip
     """Join q, k, v in one tensor that is laid out by KV group.
 

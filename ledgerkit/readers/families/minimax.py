@@ -1,7 +1,7 @@
 """MiniMax-Text-01 and MiniMax-M1: lightning attention with softmax attention in between, experts.
 
-Source: ``models/minimax`` of transformers 5.24 (its decay buffers are computed, not stored). Experts
-are as wide as ``intermediate_size``; ``attn_type_list`` holds 1 for softmax attention.
+Source: ``models/minimax`` of transformers 5.24 (its decay buffers are computed, not stored).
+Experts are as wide as ``intermediate_size``; ``attn_type_list`` holds 1 for softmax attention.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ledgerkit.readers.families._common import (
 )
 from ledgerkit.readers.fields import Fields
 from ledgerkit.readers.rows import Architecture, Layer, Row, attention_row
-from ledgerkit.spec.attention import SoftmaxAttention, StateAttention
+from ledgerkit.spec.attention import Attention, SoftmaxAttention, StateAttention
 from ledgerkit.spec.feed_forward import MoeFfn
 
 _COMMON = {
@@ -72,7 +72,7 @@ def read(fields: Fields, _model_type: str) -> Architecture:
         head_dim=head_dim,
         v_head_dim=head_dim,
     )
-    mixers = {
+    mixers: dict[bool, tuple[Attention, list[Row]]] = {
         True: (softmax, gqa_projections(hidden, heads, kv_heads, head_dim)),
         False: _lightning(hidden, heads, head_dim),
     }

@@ -1,8 +1,8 @@
 """MiniMax-M2 and M3: grouped-query attention with q/k norms, experts; M3 adds block selection.
 
-Sources: ``models/minimax_m2`` and ``minimax_m3_vl`` of transformers 5.24; the headers of MiniMax-M2.7
-and M3, which hold no MTP tensors although the configs name MTP modules. In M2 the q and k norms run
-over the whole projection, in M3 per head.
+Sources: ``models/minimax_m2`` and ``minimax_m3_vl`` of transformers 5.24; the headers of
+MiniMax-M2.7 and M3, which hold no MTP tensors although the configs name MTP modules. In M2 the q
+and k norms run over the whole projection, in M3 per head.
 """
 
 from __future__ import annotations
@@ -101,8 +101,9 @@ def read(fields: Fields, model_type: str) -> Architecture:
             kinds is None or set(kinds) == {1}, "attn_type_list must hold 1 (softmax) only", kinds
         )
 
-    def layer(select: bool, sparse: bool) -> Layer:
-        attention, extra = plain, ()
+    def layer(*, select: bool, sparse: bool) -> Layer:
+        attention = plain
+        extra: tuple[Row, ...] = ()
         if select and indexer is not None:
             attention = plain.model_copy(update={"indexer": indexer})
             extra = _indexer_rows(hidden, indexer)
@@ -111,7 +112,9 @@ def read(fields: Fields, model_type: str) -> Architecture:
         return Layer(attention, ffn[0], (*rows, *extra, *ffn[1]))  # type: ignore[index]
 
     pairs = list(zip(selecting, _sparse_layers(fields, frame), strict=True))
-    layers = {pair: layer(*pair) for pair in dict.fromkeys(pairs)}
+    layers = {
+        (select, flag): layer(select=select, sparse=flag) for select, flag in dict.fromkeys(pairs)
+    }
     return frame.architecture([layers[pair] for pair in pairs])
 
 

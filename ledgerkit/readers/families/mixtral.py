@@ -34,7 +34,7 @@ DEFAULTS: dict[str, Mapping[str, Any]] = {
 }
 
 
-def read(fields: Fields, model_type: str) -> Architecture:
+def read(fields: Fields, _model_type: str) -> Architecture:
     """Read a Mixtral decoder."""
     frame = read_frame(fields)
     hidden = frame.hidden

@@ -1,8 +1,8 @@
 """Nemotron-H and Nemotron-3: one mixer per block, Mamba-2, attention, MLP or experts.
 
 Source: ``models/nemotron_h`` of transformers 5.24. ``hybrid_override_pattern`` spells the blocks
-(M = Mamba-2, * = attention, - = MLP, E = experts), or ``layers_block_type`` lists them. MLPs have two
-matrices. With ``moe_latent_size`` the experts live in a narrower space.
+(M = Mamba-2, * = attention, - = MLP, E = experts), or ``layers_block_type`` lists them. MLPs have
+two matrices. With ``moe_latent_size`` the experts live in a narrower space.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def read(fields: Fields, _model_type: str) -> Architecture:
     table = vocabulary(
         frame.hidden,
         frame.vocab,
-        frame.tie,
+        tie=frame.tie,
         embedding="backbone.embeddings.weight",
         norm="backbone.norm_f",
     )

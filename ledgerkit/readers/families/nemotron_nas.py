@@ -1,7 +1,7 @@
 """Nemotron-NAS (Llama-3.3-Nemotron-Super and kin): a block of its own for each layer.
 
-Source: ``modeling_decilm.py`` of the checkpoints. ``block_configs`` says for each layer how many query
-heads share a KV head and how wide the MLP is, or that attention or MLP is missing.
+Source: ``modeling_decilm.py`` of the checkpoints. ``block_configs`` says for each layer how many
+query heads share a KV head and how wide the MLP is, or that attention or MLP is missing.
 """
 
 from __future__ import annotations
@@ -36,15 +36,21 @@ def read(fields: Fields, _model_type: str) -> Architecture:
     frame = read_frame(fields)
     heads = fields.size("num_attention_heads")
     fields.ignore("unused", "num_key_value_heads", "intermediate_size")
-    require(frame.hidden % heads == 0 or fields.has("head_dim"),
-            "hidden_size must be a multiple of num_attention_heads", (frame.hidden, heads))  # fmt: skip
+    require(
+        frame.hidden % heads == 0 or fields.has("head_dim"),
+        "hidden_size must be a multiple of num_attention_heads",
+        (frame.hidden, heads),
+    )
     head_dim = fields.size("head_dim", default=frame.hidden // heads,
                            rule="hidden_size / num_attention_heads")  # fmt: skip
     bias, mlp_bias = fields.flag("attention_bias"), fields.flag("mlp_bias")
     _, blocks = fields.raw("block_configs")
     if not isinstance(blocks, (list, tuple)) or len(blocks) != frame.layers:
-        raise ConfigError("block_configs must have one entry for each layer",
-                          given=type(blocks).__name__, allowed=f"{frame.layers} entries")  # fmt: skip
+        raise ConfigError(
+            "block_configs must have one entry for each layer",
+            given=type(blocks).__name__,
+            allowed=f"{frame.layers} entries",
+        )
     sizes = [_sizes(fields, block, index, heads, frame.hidden)
              for index, block in enumerate(blocks)]  # fmt: skip
     layers = {}

@@ -28,7 +28,7 @@ from ledgerkit.readers.families._common import (
 from ledgerkit.readers.families.qwen_moe import BRANCHES, read_ffn, sparse_layers
 from ledgerkit.readers.fields import MAX_LAYERS, Fields
 from ledgerkit.readers.rows import Architecture, Layer, MtpPlan, Row, attention_row
-from ledgerkit.spec.attention import SoftmaxAttention, StateAttention
+from ledgerkit.spec.attention import Attention, SoftmaxAttention, StateAttention
 
 _COMMON = {
     "num_key_value_heads": 2,
@@ -88,7 +88,7 @@ def read(fields: Fields, model_type: str) -> Architecture:
             "full_attention" if (index + 1) % every == 0 else "linear_attention"
             for index in range(frame.layers)
         ]
-    mixers = {
+    mixers: dict[str, tuple[Attention, list[Row]]] = {
         "linear_attention": delta_net(fields, hidden, fused=model_type == "qwen3_next"),
         "full_attention": gated_attention(fields, hidden),
     }
@@ -99,14 +99,14 @@ def read(fields: Fields, model_type: str) -> Architecture:
     ffns = {flag: read_ffn(fields, hidden, model_type, sparse=flag) for flag in set(flags)}
     fields.ignore("unused", *BRANCHES)
 
-    def layer(kind: str, flag: bool) -> Layer:
+    def layer(kind: str, *, flag: bool) -> Layer:
         attention, rows = mixers[kind]
         ffn, ffn_rows = ffns[flag]
         return Layer(attention, ffn, (*attention_norm(hidden), *rows, *ffn_norm(hidden), *ffn_rows))
 
     pairs = list(zip(types, flags, strict=True))
-    layers = {pair: layer(*pair) for pair in dict.fromkeys(pairs)}
-    mtp = _mtp(fields, frame, layer("full_attention", flags[-1]), model_type)
+    layers = {pair: layer(pair[0], flag=pair[1]) for pair in dict.fromkeys(pairs)}
+    mtp = _mtp(fields, frame, layer("full_attention", flag=flags[-1]), model_type)
     return frame.architecture([layers[pair] for pair in pairs], mtp=mtp)
 
 
@@ -138,7 +138,7 @@ def gated_attention(fields: Fields, hidden: int) -> tuple[SoftmaxAttention, list
 
 
 def delta_net(fields: Fields, hidden: int, *, fused: bool) -> tuple[StateAttention, list[Row]]:
-    """Return a gated DeltaNet layer: short convolution over q, k, v, then a matrix state per head."""
+    """Return a gated DeltaNet layer: a short convolution over q, k, v, then a state per head."""
     key_heads = fields.size("linear_num_key_heads")
     value_heads = fields.size("linear_num_value_heads")
     key_dim = fields.size("linear_key_head_dim")

@@ -1,7 +1,7 @@
 """Qwen1.5/2-MoE, Qwen3-MoE and the text part of Qwen3-VL-MoE.
 
-Sources: ``models/qwen2_moe``, ``qwen3_moe`` and ``qwen3_vl_moe`` of transformers 5.24. Qwen2-MoE has
-q, k, v biases and a shared expert behind a one-wide gate; Qwen3 has q/k norms instead.
+Sources: ``models/qwen2_moe``, ``qwen3_moe`` and ``qwen3_vl_moe`` of transformers 5.24. Qwen2-MoE
+has q, k, v biases and a shared expert behind a one-wide gate; Qwen3 has q/k norms instead.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def read(fields: Fields, model_type: str) -> Architecture:
     ffns = {flag: read_ffn(fields, hidden, model_type, sparse=flag) for flag in set(flags)}
     fields.ignore("unused", *BRANCHES)
 
-    def layer(window: int | None, flag: bool) -> Layer:
+    def layer(window: int | None, *, flag: bool) -> Layer:
         attention = SoftmaxAttention(
             num_attention_heads=heads,
             num_key_value_heads=kv_heads,
@@ -108,7 +108,7 @@ def read(fields: Fields, model_type: str) -> Architecture:
         return Layer(attention, ffn, (*shared, *rows))
 
     pairs = list(zip(windows, flags, strict=True))
-    layers = {pair: layer(*pair) for pair in dict.fromkeys(pairs)}
+    layers = {pair: layer(pair[0], flag=pair[1]) for pair in dict.fromkeys(pairs)}
     return frame.architecture([layers[pair] for pair in pairs])
 
 

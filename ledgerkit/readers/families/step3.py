@@ -1,7 +1,7 @@
 """Step-3: multi-matrix factorization attention, few wide experts.
 
-Source: ``stepfun-ai/Step3`` and ``modeling_step3.py`` of the checkpoint. All heads share one low-rank
-query of ``share_q_dim`` and one KV head of 256 per group.
+Source: ``stepfun-ai/Step3`` and ``modeling_step3.py`` of the checkpoint. All heads share one
+low-rank query of ``share_q_dim`` and one KV head of 256 per group.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ledgerkit.readers.families._common import Frame, require
 from ledgerkit.readers.fields import MAX_CONTEXT, MAX_LAYERS, MAX_VOCAB, Fields
 from ledgerkit.readers.rows import Architecture, Layer, Row, attention_row, ffn_row
 from ledgerkit.spec.attention import SoftmaxAttention
-from ledgerkit.spec.feed_forward import DenseFfn, MoeFfn
+from ledgerkit.spec.feed_forward import DenseFfn, FeedForward, MoeFfn
 
 DEFAULTS: dict[str, Mapping[str, Any]] = {
     "step3_text": {
@@ -52,7 +52,10 @@ def read(fields: Fields, _model_type: str) -> Architecture:
     )
     hidden = frame.hidden
     attention, rows = _attention(fields, hidden)
-    ffns = {False: _dense(fields, hidden), True: _moe(fields, hidden)}
+    ffns: dict[bool, tuple[FeedForward, list[Row]]] = {
+        False: _dense(fields, hidden),
+        True: _moe(fields, hidden),
+    }
     kinds = {
         flag: Layer(attention, ffn, (*attention_norm(hidden), *rows, *ffn_rows))
         for flag, (ffn, ffn_rows) in ffns.items()
