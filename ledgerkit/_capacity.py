@@ -204,12 +204,9 @@ class Capacity:
         kind = {"bf16": "bf16", "fp16": "f16"}.get(
             self.deployment.kv_dtype, self.deployment.kv_dtype
         )
-        return llamacpp_cache(
-            self.model,
-            **(
-                {"n_ctx": self.max_model_len, "cache_type_k": kind, "cache_type_v": kind} | settings
-            ),
-        )
+        defaults: dict[str, Any] = {"n_ctx": self.max_model_len}
+        defaults |= {"cache_type_k": kind, "cache_type_v": kind}
+        return llamacpp_cache(self.model, **(defaults | settings))
 
     # limits -----------------------------------------------------------------------------------
 

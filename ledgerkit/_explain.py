@@ -55,7 +55,8 @@ def distinct(tokens: float, experts: float, miss: float) -> float:
     >>> round(distinct(32, 256, 1 - 8 / 256), 1)
     163.3
     """
-    return experts * (1.0 - miss**tokens)
+    hit: float = 1.0 - miss**tokens
+    return experts * hit
 
 
 def chunks(prompt: int, cached: int, size: int) -> list[tuple[float, float]]:
@@ -157,8 +158,9 @@ def _sum(generator: ast.GeneratorExp, values: dict[str, Any]) -> float:
             )
         ]:
             items = chunks(*(int(_value(arg, values)) for arg in args))
-            return sum(_value(generator.elt, {**values, first: n, second: p}) for n, p in items)
+            terms = [_value(generator.elt, {**values, first: n, second: p}) for n, p in items]
+            return float(sum(terms))
         case [ast.comprehension(target=ast.Name(id=name), iter=ast.Name(id=many), ifs=[])]:
-            return sum(_value(generator.elt, {**values, name: v}) for v in values[many])
+            return float(sum(_value(generator.elt, {**values, name: v}) for v in values[many]))
     raise LedgerError("a sum runs over chunks(...) or over a listed value",
                       given=ast.unparse(generator))  # fmt: skip

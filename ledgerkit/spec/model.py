@@ -212,7 +212,7 @@ class Model(Frozen):
         >>> lk.load_model("llama-3.1-8b").cache_bytes(1)
         131072.0
         """
-        if isinstance(context, bool) or not isinstance(context, int) or context < 0:
+        if type(context) is not int or context < 0:
             raise ConfigError("context must be a whole number of tokens", given=context,
                               allowed="0 or more")  # fmt: skip
         return float(
