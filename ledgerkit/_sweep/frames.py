@@ -57,7 +57,10 @@ class Frames:
 
     def frame(self, names: Sequence[str], pieces: Iterable[Values]) -> pl.DataFrame:
         """Columns of pieces, one below the other."""
-        found = [pl.DataFrame([self.series(name, one) for name in names]) for one in pieces]
+        found = []
+        for values in pieces:
+            values.expect(names)
+            found.append(pl.DataFrame([self.series(name, values) for name in names]))
         if not found:
             return self.empty(names)
         return pl.concat(found, rechunk=len(found) > 1)

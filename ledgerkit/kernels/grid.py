@@ -49,6 +49,7 @@ from ledgerkit.kernels.step import prefill as prefill_one
 
 Table = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.uint8]
 
 # what the host needs to know of one concurrency ----------------------------------------------
 S_ATTENTION, S_FFN, S_LINKS = 0, 2, 4
@@ -229,7 +230,7 @@ def _exact(a: float, b: float, c: float) -> float:
 @kernel
 def decode_seconds(
     ops: Table, scalars: Table, op_ledger: Index, first: int, view_of: Index, states: Table,
-    coefficients: Table, wires: Table, rows: Table, segments: Index, out: Table,
+    coefficients: Table, wires: Table, rows: Table, segments: Index, ledgers: Table, total: Table,
 ) -> None:  # fmt: skip
     """Seconds of decode by ledger, and in total, at every point of a grid.
 
@@ -242,17 +243,20 @@ def decode_seconds(
     rows : float64[1 + 2 n_views, n_rows]
     segments : int64[n_segments, 3]
         Concurrency, first row, and row after the last: points are written segment by segment.
-    out : float64[4, n_points]
-        Seconds of the three ledgers, and their sum.
+    ledgers : float64[3, n_points]
+        Seconds of each ledger; left alone if it has no columns.
+    total : float64[n_points]
+        Their sum.
     """
-    sums = np.empty((7, BLOCK))
+    sums = np.empty((8, BLOCK))
+    split = ledgers.shape[1] > 0
     at = 0
     for j in range(segments.shape[0]):
         line, start = segments[j, 0], segments[j, 1]
         state = states[line]
         # one micro-batch never waits for a stage
         whole = scalars[OVERLAP] > 0.0 or state[S_BATCHES] != 1.0
-        a, ac, f, fc, work, busiest, seconds = sums
+        a, ac, f, fc, work, busiest, seconds, rest = sums
         while start < segments[j, 2]:
             size = min(BLOCK, segments[j, 2] - start)
             a[:size] = state[S_ATTENTION]
@@ -280,11 +284,15 @@ def decode_seconds(
             for i in range(size):
                 if whole:
                     value = _scheduling(scalars, state, wires[line], work[i], busiest[i])
-                out[0, at + i] = a[i] + ac[i]
-                out[1, at + i] = f[i] + fc[i]
-                out[2, at + i] = value
-            for i in range(at, at + size):
-                out[3, i] = _exact(out[0, i], out[1, i], out[2, i])
+                rest[i] = value
+            for i in range(size):
+                a[i] += ac[i]
+                f[i] += fc[i]
+                total[at + i] = _exact(a[i], f[i], rest[i])
+            if split:
+                ledgers[0, at : at + size] = a[:size]
+                ledgers[1, at : at + size] = f[:size]
+                ledgers[2, at : at + size] = rest[:size]
             at += size
             start += size
 
@@ -367,3 +375,15 @@ def held_bytes(base: Table, one: Table, rank_sequences: Table, segments: Index, 
             for i in range(size):
                 out[at + i] = max(out[at + i], base[stage] + s * one[stage, start + i])
         at += size
+
+
+@kernel
+def fit_codes(held: Table, low: float, high: float, capacity: float, out: Codes) -> None:
+    """0 where it fits with the larger reserve, 1 where not even with the smaller, else 2."""
+    for i in range(held.shape[0]):
+        if held[i] + high <= capacity:
+            out[i] = 0
+        elif held[i] + low > capacity:
+            out[i] = 1
+        else:
+            out[i] = 2
