@@ -17,13 +17,14 @@ from ledgerkit.charts._memory_row import LAYOUT as MEMORY_LAYOUT
 from ledgerkit.charts._memory_row import draw_case
 from ledgerkit.charts._page import foot, resolve_language
 from ledgerkit.charts._trails import finite, read_trails
+from ledgerkit.charts._triangle_views import draw_empty, draw_whole, draw_zoomed
 from ledgerkit.charts._two_ledgers import draw_two_ledgers
 from ledgerkit.charts.bars import LAYOUT as BAR_LAYOUT
 from ledgerkit.charts.bars import draw_bar_heads, draw_bill, read_bills
 from ledgerkit.charts.canvas import GRID, Canvas
 from ledgerkit.charts.memory import read_cases
 from ledgerkit.charts.metrics import text_width
-from ledgerkit.charts.triangle import check_form, choose_form, draw_empty, draw_whole, draw_zoomed
+from ledgerkit.charts.triangle import check_form, choose_form
 from ledgerkit.errors import FigureError
 from ledgerkit.text import numbers
 
