@@ -84,7 +84,7 @@ def diagnose(
         raise LoadTestError("unknown interval method", given=interval,
                             allowed="delta, bootstrap")  # fmt: skip
     layout = deployment or Deployment()
-    rows = _rows(results)
+    rows = _rows(results).with_row_index("_row")
     cells, findings = examine(rows, _graph_sizes(deployment))
     findings += examine_ttft_growth(cells)
     basis = Basis(model, layout)
@@ -97,8 +97,11 @@ def diagnose(
             Finding("ttft_constant", "warning", (), {
                 "share": ttft.constant_share.value, "tokens": ttft.at_tokens})
         )  # fmt: skip
+    left_out = rows.filter(~pl.col("_row").is_in(cells["_row"].implode())).drop("_row")
+    cells = cells.drop("_row")
     known: dict[str, Any] = {
         "context_tokens": point[0], "concurrency": point[1], "ttft": ttft, "cells": cells,
+        "left_out": left_out,
         "fit": fit, "model": model, "hardware": hardware, "deployment": layout,
     }  # fmt: skip
     gap = _gap(cells)

@@ -51,8 +51,8 @@ class Diagnosis:
         (client − engine) / client time between tokens, where the engine tells its own.
     ttft : FirstToken or None
         How much of the first token is constant.
-    cells : polars.DataFrame
-        The rows that were used.
+    cells, left_out : polars.DataFrame
+        The rows that were used, and those that were not.
     fit : Fit or None
     """
 
@@ -68,6 +68,7 @@ class Diagnosis:
     gap: Interval | None
     ttft: FirstToken | None
     cells: pl.DataFrame
+    left_out: pl.DataFrame
     fit: Fit | None
     model: Model | None = None
     hardware: Hardware | None = None

@@ -83,7 +83,7 @@ def _setup(found: Diagnosis, language: str) -> str:
 
 
 def cell_frame(found: Diagnosis) -> pl.DataFrame:
-    """Measured cells, and those still to measure (``kind``)."""
+    """Cells by ``kind``: measured, still to measure (next), and runs left out (dropped)."""
     rows = [
         {
             "kind": "measured",
@@ -110,6 +110,18 @@ def cell_frame(found: Diagnosis) -> pl.DataFrame:
             "is_operating_point": False,
         }
         for cell in found.next_cells
+    ]
+    rows += [
+        {
+            "kind": "dropped",
+            "cell": row["cell"],
+            "context_tokens": row["context_tokens"] or row["prompt_tokens"],
+            "concurrency": row["concurrency"] or row["concurrency_requested"],
+            "measured_s": None,
+            "runs": 1,
+            "is_operating_point": False,
+        }
+        for row in found.left_out.iter_rows(named=True)
     ]
     return pl.DataFrame(rows, infer_schema_length=None)
 

@@ -288,6 +288,7 @@ async def _burst(test: _Test, cell: Cell, repeat: int, order: int) -> bool:
                 "engine_itl_s": sum(own) / len(own) if own else window.engine_itl_s,
                 "running_max": window.running_max,
                 "preemptions": window.preemptions,
+                "prefix_hits": window.prefix_hits,
                 "kv_usage_peak": window.kv_usage_peak,
                 "peak_memory_bytes": window.peak_memory_bytes,
             },

@@ -152,6 +152,7 @@ def cell_row(
         )
         for row in good
     ]
+    hits = told.pop("prefix_hits", None)
     row: dict[str, Any] = {**names, **told, "requests": len(rows), "failed": len(rows) - len(good)}
     if not traces:
         return row
@@ -184,7 +185,7 @@ def cell_row(
         "output_tokens": float(np.mean(outputs)),
         "output_tokens_min": min(outputs),
         "output_tokens_max": max(outputs),
-        "cached_tokens": float(np.mean(cached)) if cached else None,
+        "cached_tokens": float(np.mean(cached)) if cached else hits and hits / len(good),
         "tokens_from": "usage" if all(r["tokens_from"] == "usage" for r in good) else "chunks",
         "tokens_per_chunk": float(np.mean([trace.tokens_per_piece for trace in traces])),
     }

@@ -1,4 +1,4 @@
-"""Published series: every claim is mapped, every difference has its reason, the table is current."""
+"""Published series: each claim is mapped, each difference has a reason, the table is current."""
 
 from benchmarks import loadtest_cases as cases
 

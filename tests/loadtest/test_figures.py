@@ -108,6 +108,17 @@ def test_a_bad_fit_draws_no_map():
     assert "no fit good enough" in spec
 
 
+def test_runs_that_were_left_out_are_drawn_as_crosses():
+    frame = rows(dense, preemptions=lambda c, b: float(c == 131072 and b == 16))
+    found = lk.loadtest.diagnose(frame)
+    assert found.left_out.height == 3
+    spec = json.dumps(found.chart("verdict", language="zh").to_dict(), ensure_ascii=False)
+    assert '"cross"' in spec
+    assert "被抢占" in spec
+    clean = json.dumps(lk.loadtest.diagnose(rows(dense)).chart("verdict").to_dict())
+    assert '"cross"' not in clean
+
+
 def test_an_unknown_kind_lists_the_known(found):
     with pytest.raises(FigureError, match="verdict"):
         found.chart("pie")
