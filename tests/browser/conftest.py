@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 
-@pytest.fixture(scope="session")
+# not for the whole run: while Playwright is open, nothing else in its process can use asyncio
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     executable = chromium()
     if executable is None:
@@ -30,7 +31,7 @@ def browser() -> Iterator[Browser]:
         launched.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def lab_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
     with serve(tmp_path_factory.mktemp("jupyter")) as server:
         yield server
