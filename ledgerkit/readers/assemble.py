@@ -46,13 +46,13 @@ class Assembler:
     def groups(self, layers: Sequence[Layer]) -> tuple[LayerGroup, ...]:
         """Gather equal layers, in the order of their first one."""
         members: dict[tuple[Layer, tuple[str, ...]], list[int]] = {}
-        known: dict[int, tuple[Layer, tuple[str, ...]]] = {}
+        known: dict[tuple[int, object], tuple[Layer, tuple[str, ...]]] = {}
         for index, layer in enumerate(layers):
-            key = known.get(id(layer))
+            same = (id(layer), self.quantization.layer_key(index))
+            key = known.get(same)
             if key is None:
                 key = (layer, tuple(self._format(row, index) for row in layer.rows))
-                if not self.quantization.by_layer:
-                    known[id(layer)] = key
+                known[same] = key
             members.setdefault(key, []).append(index)
         return tuple(
             LayerGroup(

@@ -41,7 +41,7 @@ def read_compressed_tensors(config: Mapping[str, Any], plain: str) -> Quantizati
         plain,
         "compressed-tensors " + " + ".join(labels),
         choose,
-        by_layer=skip.by_layer or any(patterns.by_layer for _, _, patterns, _ in rules),
+        patterns=(skip, *(patterns for _, _, patterns, _ in rules)),
         head=True,
         groups=tuple(name for name, every, _, _ in rules if not every),
     )

@@ -98,6 +98,12 @@ _LAYER: dict[str, Place] = {
     "attn_kv_b.weight": _attention("expand", "tp"),
     "attn_k_b.weight": _attention("expand", "tp"),
     "attn_v_b.weight": _attention("expand", "tp"),
+    # indexer of DeepSeek sparse attention
+    "indexer.attn_q_b.weight": _attention(account="indexer"),
+    "indexer.attn_k.weight": _attention(account="indexer"),
+    "indexer.proj.weight": _attention(account="indexer"),
+    "indexer.k_norm.weight": _attention("vector", account="indexer"),
+    "indexer.k_norm.bias": _attention("vector", account="indexer"),
     # gated DeltaNet
     "ssm_ba.weight": _attention(split="tp"),
     "ssm_alpha.weight": _attention(split="tp"),

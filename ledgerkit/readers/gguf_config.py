@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ledgerkit.errors import CheckpointError, UnsupportedArchitectureError
+from ledgerkit.errors import UnsupportedArchitectureError
 from ledgerkit.readers.gguf_config_more import MORE
-from ledgerkit.readers.gguf_fields import Config, base, biases, dense, vocabulary, window
+from ledgerkit.readers.gguf_fields import Config, base, biases, dense, latent, vocabulary, window
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -172,45 +172,8 @@ def _phi3(meta: Metadata) -> Config:
 
 
 def _deepseek2(meta: Metadata) -> Config:
-    heads = meta.size("attention.head_count")
-    latent = meta.size("attention.kv_lora_rank")
-    rope = meta.size("rope.dimension_count")
-    if meta.has("attention.key_length_mla"):
-        width, value_dim = (meta.size(f"attention.{part}_length_mla") for part in ("key", "value"))
-        stored = (meta.size("attention.key_length"), meta.size("attention.value_length"),
-                  meta.size("attention.head_count_kv"))  # fmt: skip
-        expected = (latent + rope, latent, 1)
-        if stored != expected:
-            raise CheckpointError(
-                f"{meta.path}: key_length, value_length, head_count_kv are not those of a latent",
-                given=stored, allowed=str(expected),
-            )  # fmt: skip
-    else:  # converted before llama.cpp had MLA: keys and values are expanded for every head
-        width, value_dim = (meta.size(f"attention.{part}_length") for part in ("key", "value"))
-        meta.size("attention.head_count_kv")
-    layers = meta.layers()
-    first = meta.count("leading_dense_block_count", 0)
-    config = {
-        "model_type": "deepseek_v2",
-        "hidden_size": meta.size("embedding_length"),
-        "num_hidden_layers": layers,
-        "num_attention_heads": heads,
-        "num_key_value_heads": heads,
-        "q_lora_rank": meta.count("attention.q_lora_rank", 0) or None,
-        "kv_lora_rank": latent,
-        "qk_nope_head_dim": width - rope,
-        "qk_rope_head_dim": rope,
-        "v_head_dim": value_dim,
-        "intermediate_size": meta.size("feed_forward_length"),
-        "first_k_dense_replace": first,
-        "moe_intermediate_size": meta.size("expert_feed_forward_length"),
-        "n_routed_experts": meta.count("expert_count", 0) or None,
-        "num_experts_per_tok": meta.count("expert_used_count", 0) or None,
-        "n_shared_experts": meta.count("expert_shared_count", 0) or None,
-        "n_group": meta.size("expert_group_count", 1),
-        "topk_group": meta.size("expert_group_used_count", 1),
-        **vocabulary(meta),
-    }
+    config = {"model_type": "deepseek_v2", "num_hidden_layers": meta.layers(), **latent(meta)}
+    first = config["first_k_dense_replace"]
     if f"blk.{first}.exp_probs_b.bias" in meta.tensors:
         config |= {"model_type": "deepseek_v3", "num_nextn_predict_layers": 0}
     return config

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ledgerkit.errors import CheckpointError
-from ledgerkit.readers.gguf_fields import Config, base
+from ledgerkit.readers.gguf_fields import Config, base, latent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +27,8 @@ def _without_mtp(meta: Metadata) -> Config:
     layers = meta.layers() - blocks
     if layers < 1:
         raise CheckpointError(f"{meta.path}: no layer is left beside the MTP blocks", given=blocks)
+    if not any(name.startswith(f"blk.{layers}.") for name in meta.tensors):
+        blocks = 0  # counted, but left out of the file
     return {"num_hidden_layers": layers, "num_nextn_predict_layers": blocks}
 
 
@@ -113,6 +115,34 @@ def _glm4moe(meta: Metadata) -> Config:
     }
 
 
+def _sparse_latent(model_type: str, meta: Metadata) -> Config:
+    """Return latent attention whose layers pick tokens with an indexer of their own, or share."""
+    config = {"model_type": model_type, **latent(meta), **_without_mtp(meta)}
+    names = [f"blk.{layer}.indexer.attn_k.weight" for layer in range(config["num_hidden_layers"])]
+    owned = ["full" if name in meta.tensors else "shared" for name in names]
+    stated = meta.raw("attention.indexer.types")
+    if isinstance(stated, tuple) and [bool(own) for own in stated[: len(owned)]] != [
+        own == "full" for own in owned
+    ]:
+        raise CheckpointError(f"{meta.path}: attention.indexer.types contradicts the tensors",
+                              given=stated)  # fmt: skip
+    return {
+        **config,
+        "index_n_heads": meta.size("attention.indexer.head_count"),
+        "index_head_dim": meta.size("attention.indexer.key_length"),
+        "index_topk": meta.size("attention.indexer.top_k"),
+        **({"indexer_types": owned} if model_type == "glm_moe_dsa" else {}),
+    }
+
+
+def _deepseek32(meta: Metadata) -> Config:
+    return _sparse_latent("deepseek_v32", meta)
+
+
+def _glm_dsa(meta: Metadata) -> Config:
+    return _sparse_latent("glm_moe_dsa", meta)
+
+
 def _llama4(meta: Metadata) -> Config:
     layers = meta.layers()
     chunked = meta.windowed_layers(layers, period=4)
@@ -137,6 +167,8 @@ MORE: dict[str, Callable[[Metadata], Config]] = {
     "qwen35": _qwen35,
     "qwen35moe": _qwen35moe,
     "glm4moe": _glm4moe,
+    "deepseek32": _deepseek32,
+    "glm-dsa": _glm_dsa,
     "llama4": _llama4,
 }
 """Further architectures, by their translators."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.errors import UnsupportedArchitectureError
+from ledgerkit.errors import CheckpointError, UnsupportedArchitectureError
 
 if TYPE_CHECKING:
     from ledgerkit.readers.gguf_metadata import Metadata
 
-__all__ = ["Config", "base", "biases", "dense", "vocabulary", "window"]
+__all__ = ["Config", "base", "biases", "dense", "latent", "vocabulary", "window"]
 
 Config = dict[str, Any]
 
@@ -68,3 +68,42 @@ def window(meta: Metadata, period: int, default: int | None = None) -> Config:
         return {"sliding_window": None, "layer_types": ["full_attention"] * layers}
     types = ["sliding_attention" if here else "full_attention" for here in windowed]
     return {"sliding_window": tokens, "layer_types": types}
+
+
+def latent(meta: Metadata) -> Config:
+    """Return latent attention, experts and vocabulary of a DeepSeek-style decoder."""
+    heads = meta.size("attention.head_count")
+    rank = meta.size("attention.kv_lora_rank")
+    rope = meta.size("rope.dimension_count")
+    if meta.has("attention.key_length_mla"):
+        width, value_dim = (meta.size(f"attention.{part}_length_mla") for part in ("key", "value"))
+        stored = (meta.size("attention.key_length"), meta.size("attention.value_length"),
+                  meta.size("attention.head_count_kv"))  # fmt: skip
+        expected = (rank + rope, rank, 1)
+        if stored != expected:
+            raise CheckpointError(
+                f"{meta.path}: key_length, value_length, head_count_kv are not those of a latent",
+                given=stored, allowed=str(expected),
+            )  # fmt: skip
+    else:  # converted before llama.cpp had MLA: keys and values are expanded for every head
+        width, value_dim = (meta.size(f"attention.{part}_length") for part in ("key", "value"))
+        meta.size("attention.head_count_kv")
+    return {
+        "hidden_size": meta.size("embedding_length"),
+        "num_attention_heads": heads,
+        "num_key_value_heads": heads,
+        "q_lora_rank": meta.count("attention.q_lora_rank", 0) or None,
+        "kv_lora_rank": rank,
+        "qk_nope_head_dim": width - rope,
+        "qk_rope_head_dim": rope,
+        "v_head_dim": value_dim,
+        "intermediate_size": meta.size("feed_forward_length"),
+        "first_k_dense_replace": meta.count("leading_dense_block_count", 0),
+        "moe_intermediate_size": meta.size("expert_feed_forward_length"),
+        "n_routed_experts": meta.count("expert_count", 0) or None,
+        "num_experts_per_tok": meta.count("expert_used_count", 0) or None,
+        "n_shared_experts": meta.count("expert_shared_count", 0) or None,
+        "n_group": meta.size("expert_group_count", 1),
+        "topk_group": meta.size("expert_group_used_count", 1),
+        **vocabulary(meta),
+    }

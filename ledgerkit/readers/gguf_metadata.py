@@ -61,7 +61,8 @@ class Metadata:
         self.architecture = architecture
         self._seen: set[str] = set()
 
-    def _raw(self, key: str) -> Any:
+    def raw(self, key: str) -> Any:
+        """Return a value unchecked, None where it is not stated."""
         self._seen.add(key)
         return self.values.get(f"{self.architecture}.{key}")
 
@@ -81,7 +82,7 @@ class Metadata:
 
     def count(self, key: str, default: int | None = None, least: int = 0) -> int:
         """Return a whole number; a per-layer array must hold one value throughout."""
-        value = self._raw(key)
+        value = self.raw(key)
         if value is None:
             if default is None:
                 raise self._error(key, "is not stated")
@@ -102,11 +103,11 @@ class Metadata:
 
     def layers(self) -> int:
         """Return the number of blocks."""
-        return self._whole("block_count", self._raw("block_count"), 1, _MAX_LAYERS)
+        return self._whole("block_count", self.raw("block_count"), 1, _MAX_LAYERS)
 
     def per_layer(self, key: str, length: int, default: int | None = None) -> list[int]:
         """Return one whole number for each layer; a single number stands for all."""
-        value = self._raw(key)
+        value = self.raw(key)
         if value is None and default is not None:
             value = default
         if isinstance(value, tuple):
@@ -125,7 +126,7 @@ class Metadata:
             llama.cpp's own value for this architecture: every period-th layer is full.
         """
         key = "attention.sliding_window_pattern"
-        value = self._raw(key)
+        value = self.raw(key)
         if isinstance(value, tuple):
             self._check_length(key, value, length)
             if not all(isinstance(item, (bool, int)) and item in (0, 1) for item in value):

@@ -51,6 +51,12 @@ class ModulePatterns:
         """Whether some pattern names a layer by its number."""
         return bool(self._of_layer or self._numbered)
 
+    def layer_key(self, layer: int) -> object:
+        """Return what the answers for a layer depend on: layers of one key have equal answers."""
+        if self._numbered:
+            return layer
+        return frozenset(self._of_layer.get(layer, ()))
+
     def _add(self, pattern: str, path: str) -> None:
         regexes = self._numbered if _DIGIT.search(pattern) else self._regexes
         if pattern.startswith("re:"):

@@ -28,8 +28,8 @@ class Quantization:
     choose : callable
         (module, layer, row) → format name, or None where a module keeps the plain dtype; the
         module's name has ``{layer}`` in place of the number.
-    by_layer : bool
-        Whether the answer depends on the layer number.
+    patterns : tuple of ModulePatterns
+        All module patterns that the answer depends on.
     head : bool
         Whether an output head counts as a linear layer like others.
     """
@@ -40,17 +40,21 @@ class Quantization:
         label: str = "none",
         choose: Choose | None = None,
         *,
-        by_layer: bool = False,
+        patterns: tuple[ModulePatterns, ...] = (),
         head: bool = False,
         groups: tuple[str, ...] = (),
     ) -> None:
         self.plain = plain
         self.label = label
-        self.by_layer = by_layer
+        self._by_layer = tuple(part for part in patterns if part.by_layer)
         self._choose = choose
         self._head = head
         self.unused = set(groups)
         """Groups of the config that no module has matched so far."""
+
+    def layer_key(self, layer: int) -> tuple[object, ...]:
+        """Return what the formats of a layer depend on, beside its rows."""
+        return tuple(part.layer_key(layer) for part in self._by_layer)
 
     def format_of(self, row: Row, module: str, layer: int) -> str:
         """Return the storage format of a row in one layer."""
@@ -149,7 +153,7 @@ def _fp8(config: Mapping[str, Any], plain: str) -> Quantization:
     def choose(module: str, layer: int, _: Row) -> str | None:
         return None if skip.match(module, layer) else name
 
-    return Quantization(plain, label, choose, by_layer=skip.by_layer)
+    return Quantization(plain, label, choose, patterns=(skip,))
 
 
 def _mxfp4(config: Mapping[str, Any], plain: str) -> Quantization:
@@ -160,4 +164,4 @@ def _mxfp4(config: Mapping[str, Any], plain: str) -> Quantization:
         expert = row.account == "routed_experts"
         return "mxfp4" if expert and not skip.match(module, layer) else None
 
-    return Quantization(plain, "mxfp4 experts", choose, by_layer=skip.by_layer)
+    return Quantization(plain, "mxfp4 experts", choose, patterns=(skip,))

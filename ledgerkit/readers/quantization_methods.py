@@ -43,7 +43,7 @@ def _awq(config: Mapping[str, Any], plain: str) -> Quantization:
     def choose(module: str, layer: int, _: Row) -> str | None:
         return None if skip.match(module, layer) else name
 
-    return Quantization(plain, f"AWQ {name}", choose, by_layer=skip.by_layer)
+    return Quantization(plain, f"AWQ {name}", choose, patterns=(skip,))
 
 
 def _gptq(config: Mapping[str, Any], plain: str) -> Quantization:
@@ -72,8 +72,8 @@ def _gptq(config: Mapping[str, Any], plain: str) -> Quantization:
             return None
         return name
 
-    by_layer = any(patterns.by_layer for patterns, _ in rules)
-    return Quantization(plain, f"GPTQ {name}", choose, by_layer=by_layer, head=head)
+    patterns = (*(part for part, _ in rules), *((only,) if only is not None else ()))
+    return Quantization(plain, f"GPTQ {name}", choose, patterns=patterns, head=head)
 
 
 def _dynamic(config: Mapping[str, Any], bits: int) -> list[tuple[ModulePatterns, str | None]]:
@@ -136,7 +136,7 @@ def _bitsandbytes(config: Mapping[str, Any], plain: str) -> Quantization:
     def choose(module: str, layer: int, _: Row) -> str | None:
         return None if skip.match(module, layer) else name
 
-    return Quantization(plain, f"bitsandbytes {name}", choose, by_layer=skip.by_layer)
+    return Quantization(plain, f"bitsandbytes {name}", choose, patterns=(skip,))
 
 
 _ALGORITHMS = {
@@ -172,7 +172,7 @@ def _modelopt(config: Mapping[str, Any], plain: str) -> Quantization:
     def choose(module: str, layer: int, _: Row) -> str | None:
         return None if skip.match(module, layer) else name
 
-    return Quantization(plain, f"ModelOpt {algorithm}", choose, by_layer=skip.by_layer, head=True)
+    return Quantization(plain, f"ModelOpt {algorithm}", choose, patterns=(skip,), head=True)
 
 
 def _mixed(config: Mapping[str, Any], plain: str, skip: ModulePatterns) -> Quantization:
@@ -196,8 +196,14 @@ def _mixed(config: Mapping[str, Any], plain: str, skip: ModulePatterns) -> Quant
                 return name
         return None
 
-    quantization = Quantization(plain, "ModelOpt " + " + ".join(names), choose, by_layer=True,
-                                head=True, groups=tuple(names))  # fmt: skip
+    quantization = Quantization(
+        plain,
+        "ModelOpt " + " + ".join(names),
+        choose,
+        patterns=(skip, *(part for part, _ in rules)),
+        head=True,
+        groups=tuple(names),
+    )
     return quantization
 
 
@@ -208,7 +214,7 @@ def _fbgemm(config: Mapping[str, Any], plain: str) -> Quantization:
     def choose(module: str, layer: int, _: Row) -> str | None:
         return None if skip.match(module, layer) else "fp8_channel"
 
-    return Quantization(plain, "fbgemm fp8 per channel", choose, by_layer=skip.by_layer)
+    return Quantization(plain, "fbgemm fp8 per channel", choose, patterns=(skip,))
 
 
 METHODS: dict[str, Callable[[Mapping[str, Any], str], Quantization]] = {

@@ -51,8 +51,13 @@ def read(fields: Fields, _model_type: str) -> Architecture:
             given=type(blocks).__name__,
             allowed=f"{frame.layers} entries",
         )
-    sizes = [_sizes(fields, block, index, heads, frame.hidden)
-             for index, block in enumerate(blocks)]  # fmt: skip
+    sizes = []
+    known: dict[str, tuple[int | None, int | None]] = {}
+    for index, block in enumerate(blocks):
+        same = repr(block)  # many layers have equal blocks
+        if same not in known:
+            known[same] = _sizes(fields, block, index, heads, frame.hidden)
+        sizes.append(known[same])
     layers = {}
     for kv_heads, width in dict.fromkeys(sizes):
         attention, rows = _attention(frame, heads, kv_heads, head_dim, bias=bias)
