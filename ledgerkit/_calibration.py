@@ -38,11 +38,12 @@ TPOT_NOISE, TTFT_NOISE = 0.03, 0.3
 """Standard deviations of the logarithms of single measurements: repeats of one setup differ by
 0.2 to 3 % in TPOT and by up to a factor of two in TTFT."""
 PRIORS: dict[str, float] = {
-    "tpot_factor": 0.20, "host_step_s": 0.30, "host_sequence_s": 0.35,
+    "tpot_factor": 0.20, "host_step_s": 0.50, "host_sequence_s": 0.70,
     "host_prefill_kernel_s": 0.40, "wait_share": 0.50, "request_path_s": 0.60,
 }  # fmt: skip
 """Standard deviations of the logarithms before anything is measured: of the factor, the offsets of
-measured setups; of the others, their range over fits that leave a group out."""
+measured setups; of the others, about twice their range over fits that leave a group out, because
+one server differs more from another than groups do."""
 _ONLY_WITH_TTFT = ("wait_share", "request_path_s")
 
 

@@ -17,7 +17,7 @@ from ledgerkit._steady.options import Assumption, Serving, assumptions
 from ledgerkit._steady.streams import Pools, disaggregated, poisson
 from ledgerkit._steady.work import Points, Seats, load, seats
 from ledgerkit.costs.table import EDGES, CostTable, Edge
-from ledgerkit.errors import LedgerError
+from ledgerkit.errors import LedgerError, WorkloadError
 from ledgerkit.kernels import columns as c
 from ledgerkit.spec.axes import LEDGERS, Phase, Resource
 from ledgerkit.spec.deployment import Deployment, Workload
@@ -68,7 +68,14 @@ class SteadyState:
         self.serving: Serving = serving
         self.assumptions: tuple[Assumption, ...] = assumptions(table, workload, serving)
         self._seats: Seats = seats(table, workload.decode_context, serving.seats)
-        self._solved: dict[Edge, Solved] = {edge: self._solve(edge) for edge in EDGES}
+        self._solved: dict[Edge, Solved] = {"mid": self._solve("mid")}
+        for edge in EDGES[1:]:
+            try:
+                self._solved[edge] = self._solve(edge)
+            except WorkloadError:
+                # capacity itself has a band: a stream can be beyond one end of it
+                self._solved[edge] = self._solved["mid"]
+                notes.append(f"at the {edge} end of the constants the stream is beyond capacity")
         reasons = bands.unmeasured(table, serving)
         calibrated = calibration is not None and calibration.covers(table)
         apart = pools is not None
