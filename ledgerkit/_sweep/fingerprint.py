@@ -12,7 +12,7 @@ from ledgerkit.catalog.efficiency import load_efficiencies
 from ledgerkit.kernels._jit import sources_digest
 
 if TYPE_CHECKING:
-    from ledgerkit._sweep.verb import Sweep
+    from ledgerkit._sweep.lazy import Sweep
 
 
 def fingerprint(sweep: Sweep) -> str:

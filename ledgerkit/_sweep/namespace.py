@@ -6,7 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from ledgerkit._sweep.verb import Sweep, sweep
+from ledgerkit._sweep.lazy import Sweep
+from ledgerkit._sweep.verb import sweep
 
 
 class LedgerNamespace:

@@ -23,7 +23,7 @@ from ledgerkit._sweep.reducers import Collect, Pieces
 from ledgerkit.errors import SweepError
 
 if TYPE_CHECKING:
-    from ledgerkit._sweep.verb import Sweep
+    from ledgerkit._sweep.lazy import Sweep
 
 _MANIFEST = "sweep.json"
 _ROWS_PER_GROUP = 1_048_576

@@ -15,6 +15,7 @@ from ledgerkit._sweep.loaded import Loaded, loaded, seats
 from ledgerkit._sweep.prepared import Array, Index, Prepared
 from ledgerkit.costs.memory import RESERVE_BYTES, resident_by_ledger
 from ledgerkit.costs.table import Edge
+from ledgerkit.kernels import grid as kernels
 from ledgerkit.spec.axes import LEDGERS
 
 Codes = npt.NDArray[np.uint8]
@@ -315,9 +316,11 @@ class Values:
     def _fits(self) -> Codes:
         held, table = self._held(), self.prepared.table
         low, high = RESERVE_BYTES.low, RESERVE_BYTES.high
-        too_much = held + low > table.capacity_bytes(low)
-        found = np.where(too_much, np.uint8(1), np.uint8(2))
-        found[held + high <= table.capacity_bytes(high)] = 0
+        found = np.empty(len(held), dtype=np.uint8)
+        kernels.fit_codes(
+            held, low, float(table.capacity_bytes(low)), high, float(table.capacity_bytes(high)),
+            found,
+        )  # fmt: skip
         return found
 
     def _seats(self) -> Array:

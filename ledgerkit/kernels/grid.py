@@ -378,12 +378,14 @@ def held_bytes(base: Table, one: Table, rank_sequences: Table, segments: Index, 
 
 
 @kernel
-def fit_codes(held: Table, low: float, high: float, capacity: float, out: Codes) -> None:
+def fit_codes(
+    held: Table, low: float, low_capacity: float, high: float, high_capacity: float, out: Codes
+) -> None:
     """0 where it fits with the larger reserve, 1 where not even with the smaller, else 2."""
     for i in range(held.shape[0]):
-        if held[i] + high <= capacity:
+        if held[i] + high <= high_capacity:
             out[i] = 0
-        elif held[i] + low > capacity:
+        elif held[i] + low > low_capacity:
             out[i] = 1
         else:
             out[i] = 2
