@@ -1,4 +1,4 @@
-"""Reading a config takes less than five milliseconds, and importing the reader loads nothing heavy."""
+"""Reading a config takes less than five milliseconds; importing the reader loads nothing heavy."""
 
 from __future__ import annotations
 
