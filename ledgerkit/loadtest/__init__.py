@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ledgerkit.loadtest._diagnose import diagnose
 from ledgerkit.loadtest._diagnosis import Diagnosis
+from ledgerkit.loadtest._limits import Limits
 from ledgerkit.loadtest._plan import Cell, Plan, plan
 from ledgerkit.loadtest._profile import profile_local
 from ledgerkit.loadtest._read import read
@@ -21,6 +22,7 @@ __all__ = [
     "REQUEST_COLUMNS",
     "Cell",
     "Diagnosis",
+    "Limits",
     "Plan",
     "Results",
     "SeriesDiagnosis",

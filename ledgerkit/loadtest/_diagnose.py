@@ -26,6 +26,9 @@ from ledgerkit.spec.deployment import Deployment
 
 __all__ = ["diagnose"]
 
+_TIMES = ("itl_s", "tpot_p50_s", "tokens_per_s_one", "tokens_per_s")
+"""Columns that tell the time of a decode step, best first."""
+
 
 def diagnose(
     results: Results | pl.DataFrame | str | Path,
@@ -43,7 +46,7 @@ def diagnose(
     results : Results, polars.DataFrame, or path
         What ``run`` or ``read`` returned, a saved file, or rows with at least ``prompt_tokens``
         (or ``context_tokens``), ``concurrency_requested`` (or ``concurrency``), ``run`` and
-        ``itl_s``.
+        ``itl_s`` (or ``tpot_p50_s``, ``tokens_per_s_one``, ``tokens_per_s``).
     model, hardware : ref or object, optional
         Model: the right basis (experts, windows, top-k). Both: anchors, predicted times.
     deployment : Deployment, optional
@@ -150,14 +153,17 @@ def _rows(results: Results | pl.DataFrame | str | Path) -> pl.DataFrame:
         given = read(results).cells
     else:
         given = results.cells if isinstance(results, Results) else results
-    if "itl_s" not in given.columns:
-        raise LoadTestError("the rows need the column itl_s: seconds of a decode step",
-                            given=given.columns)  # fmt: skip
-    frame = shaped(given, CELL_COLUMNS)
-    frame = frame.with_columns(
-        pl.coalesce("concurrency_requested", "concurrency").alias("concurrency_requested"),
-        pl.coalesce("prompt_tokens", "context_tokens").alias("prompt_tokens"),
-        pl.col("run").fill_null(0),
+    if not set(_TIMES) & set(given.columns):
+        raise LoadTestError("the rows say nothing of the time of a decode step",
+                            given=given.columns, allowed=" or ".join(_TIMES))  # fmt: skip
+    many = pl.coalesce("concurrency", "concurrency_requested")
+    frame = shaped(given, CELL_COLUMNS).with_columns(
+        itl_s=pl.coalesce(
+            "itl_s", "tpot_p50_s", 1.0 / pl.col("tokens_per_s_one"), many / pl.col("tokens_per_s")
+        ),
+        concurrency_requested=pl.coalesce("concurrency_requested", "concurrency"),
+        prompt_tokens=pl.coalesce("prompt_tokens", "context_tokens"),
+        run=pl.col("run").fill_null(0),
     )
     if frame.select("concurrency_requested", "prompt_tokens").null_count().sum_horizontal()[0]:
         raise LoadTestError("rows without prompt_tokens or concurrency_requested cannot be placed",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import re
+import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
@@ -122,6 +123,9 @@ class Sampler:
     _samples: list[dict[str, float]] = field(default_factory=list)
     _bytes: list[float] = field(default_factory=list)
     _task: asyncio.Task[None] | None = None
+    _quiet: threading.Event = field(default_factory=threading.Event)
+    memory_error: str | None = None
+    """What the function of the user raised; it is not called again."""
 
     async def probe(self) -> bool:
         """Ask once; a server without metrics is not asked again."""
@@ -130,10 +134,6 @@ class Sampler:
         return self.url is not None
 
     async def _sample(self) -> bool:
-        if self.memory is not None:
-            used = await asyncio.to_thread(self.memory)
-            if used is not None:
-                self._bytes.append(float(used))
         if self.url is None:
             return False
         try:
@@ -148,6 +148,17 @@ class Sampler:
             self._samples.append(found)
         return bool(found)
 
+    def _watch_memory(self, memory: Callable[[], float | None], quiet: threading.Event) -> None:
+        while not quiet.is_set():
+            try:
+                used = memory()
+            except Exception as problem:  # noqa: BLE001  a function of the user may raise anything
+                self.memory_error = f"{type(problem).__name__}: {problem}"
+                return
+            if used is not None and not quiet.is_set():
+                self._bytes.append(float(used))
+            quiet.wait(self.every_s)
+
     async def _poll(self) -> None:
         while True:
             await self._sample()
@@ -155,13 +166,20 @@ class Sampler:
 
     async def __aenter__(self) -> Self:
         self._samples.clear()
-        self._bytes.clear()
-        if self.url is not None or self.memory is not None:
+        self._bytes = []
+        if self.url is not None:
             await self._sample()
             self._task = asyncio.create_task(self._poll())
+        if self.memory is not None and self.memory_error is None:
+            self._quiet = threading.Event()
+            # a thread that nobody waits for: a function that hangs must not hang the test
+            threading.Thread(
+                target=self._watch_memory, args=(self.memory, self._quiet), daemon=True
+            ).start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self._quiet.set()
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

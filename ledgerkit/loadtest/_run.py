@@ -19,6 +19,7 @@ import polars as pl
 
 from ledgerkit.errors import LoadTestError
 from ledgerkit.loadtest._journal import Journal
+from ledgerkit.loadtest._limits import Limits
 from ledgerkit.loadtest._prompts import Prompts
 from ledgerkit.loadtest._schema import CELL_COLUMNS, REQUEST_COLUMNS, Results, shaped
 from ledgerkit.loadtest._steps import cell_row
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from ledgerkit.loadtest._metrics import Sampler
     from ledgerkit.loadtest._plan import Cell, Plan
     from ledgerkit.loadtest._server import Kind, Server
-    from ledgerkit.loadtest._stream import Answer, Limits
+    from ledgerkit.loadtest._stream import Answer
 
 __all__ = ["run", "run_async"]
 
@@ -172,7 +173,6 @@ async def run_async(
                             fix='pip install "ledgerkit-llm[loadtest]"') from None  # fmt: skip
     from ledgerkit.loadtest._metrics import Sampler
     from ledgerkit.loadtest._server import Server, endpoint, get_ready, model_name, secret
-    from ledgerkit.loadtest._stream import Limits
 
     root, key, bounds = endpoint(base_url), secret(api_key_env), limits or Limits()
     if kind not in ("completions", "chat"):
@@ -349,6 +349,7 @@ def _results(test: _Test, started: datetime, ended: str, *, metrics: bool) -> Re
         "started": started.isoformat(timespec="seconds"),
         "ended": datetime.now(UTC).isoformat(timespec="seconds"),
         "end": ended,
+        "memory_error": test.sampler.memory_error,
         "client": {"python": platform.python_version(), "system": platform.system(),
                    "cpus": os.cpu_count()},
     }  # fmt: skip

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from ledgerkit.errors import LoadTestError
-from ledgerkit.loadtest._stream import Answer, Limits, stream_once
+from ledgerkit.loadtest._stream import Answer, stream_once
 
 if TYPE_CHECKING:
     import httpx
 
+    from ledgerkit.loadtest._limits import Limits
     from ledgerkit.loadtest._prompts import Prompts
 
 __all__ = ["Server", "endpoint", "secret"]

@@ -14,37 +14,12 @@ import httpx
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-__all__ = ["Answer", "Limits", "stream_once"]
+    from ledgerkit.loadtest._limits import Limits
 
-_LONGEST_LINE = 4 << 20
+__all__ = ["Answer", "stream_once"]
+
+_LONGEST_LINE = 1 << 20
 _DONE = "[DONE]"
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How long to wait, and how often to try again.
-
-    Attributes
-    ----------
-    connect_s : float
-        For a connection.
-    first_token_s : float
-        For the first token (long prompts wait in a queue).
-    stall_s : float
-        For the next piece of a stream that has begun.
-    request_s : float
-        For a whole request, whatever it does.
-    retries : int
-        Further attempts of a request that has not begun to answer (refused, 429, 5xx).
-    """
-
-    connect_s: float = 10.0
-    first_token_s: float = 300.0
-    stall_s: float = 60.0
-    request_s: float = 900.0
-    retries: int = 2
-    longest_wait_s: float = 30.0
-    """Most that a Retry-After may ask for."""
 
 
 @dataclass
@@ -226,16 +201,19 @@ async def _events(
 
 async def _lines(response: httpx.Response) -> AsyncIterator[str]:
     """Lines of a stream, with a bound on their length."""
-    held = ""
+    held: list[str] = []  # pieces of an unfinished line; only new ones are searched for its end
+    size = 0
     async for piece in response.aiter_text():
-        held += piece
-        *whole, held = held.split("\n")
+        *whole, rest = piece.split("\n")
         for line in whole:
-            yield line.rstrip("\r")
-        if len(held) > _LONGEST_LINE:
+            yield ("".join(held) + line).rstrip("\r")
+            held, size = [], 0
+        held.append(rest)
+        size += len(rest)
+        if size > _LONGEST_LINE:
             raise _StreamError("bad_stream", f"a line of more than {_LONGEST_LINE} characters")
-    if held.strip():
-        yield held
+    if size:
+        yield "".join(held)
 
 
 def _event(data: str, at_s: float, answer: Answer) -> None:
@@ -245,8 +223,8 @@ def _event(data: str, at_s: float, answer: Answer) -> None:
         raise _StreamError("bad_stream", f"not JSON: {data[:120]}") from None
     if not isinstance(event, dict):
         raise _StreamError("bad_stream", f"not an object: {data[:120]}")
-    if event.get("error"):
-        raise _StreamError("server_error", str(event["error"])[:300])
+    if event.get("error") or event.get("object") == "error":
+        raise _StreamError("server_error", str(event.get("error") or event.get("message"))[:300])
     for choice in event.get("choices") or ():
         if not isinstance(choice, dict):
             continue

@@ -353,6 +353,21 @@ def test_bootstrap_needs_ten_runs_and_agrees_with_delta():
 
 
 @pytest.mark.parametrize(
+    "column",
+    [
+        pl.col("itl_s").alias("tpot_p50_s"),
+        (1 / pl.col("itl_s")).alias("tokens_per_s_one"),
+        (pl.col("concurrency") / pl.col("itl_s")).alias("tokens_per_s"),
+    ],
+)
+def test_other_measures_of_a_step_are_understood(column):
+    frame = rows(dense)
+    expected = lk.loadtest.diagnose(frame, at=(32768, 8)).attention_kv_share
+    found = lk.loadtest.diagnose(frame.with_columns(column).drop("itl_s"), at=(32768, 8))
+    assert found.attention_kv_share.value == pytest.approx(expected.value)
+
+
+@pytest.mark.parametrize(
     "bad",
     [
         pl.DataFrame({"prompt_tokens": [1]}),

@@ -11,10 +11,10 @@ import pytest
 import ledgerkit as lk
 from ledgerkit.errors import LoadTestError
 from ledgerkit.loadtest._run import _HOPELESS
-from ledgerkit.loadtest._stream import Limits, stream_once
+from ledgerkit.loadtest._stream import stream_once
 from tests.loadtest.hostile import serving
 
-LIMITS = Limits(connect_s=1, first_token_s=1, stall_s=0.5, request_s=2, retries=1)
+LIMITS = lk.loadtest.Limits(connect_s=1, first_token_s=1, stall_s=0.5, request_s=2, retries=1)
 BODY = {"model": "tiny", "prompt": "a b c", "max_tokens": 8, "stream": True}
 
 

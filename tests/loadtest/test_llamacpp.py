@@ -9,14 +9,13 @@ import polars as pl
 import pytest
 
 import ledgerkit as lk
-from ledgerkit.loadtest._stream import Limits
 from ledgerkit.spec.llamacpp_cache import llamacpp_cache
 from tests.gguf import real_files
 from tests.llamacpp_server import serving
 
 pytestmark = [pytest.mark.xdist_group("llamacpp"), pytest.mark.slow]
 
-PATIENT = Limits(first_token_s=900, stall_s=300, request_s=1800)
+PATIENT = lk.loadtest.Limits(first_token_s=900, stall_s=300, request_s=1800)
 OUTPUT, SLOTS, PER_SLOT = 20, 4, 2304
 DEPLOYMENT = lk.Deployment(kv_dtype="fp16", engine="llama.cpp")
 

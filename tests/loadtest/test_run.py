@@ -9,10 +9,9 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit.errors import LoadTestError
-from ledgerkit.loadtest._stream import Limits
 from tests.loadtest.hostile import PIECE_S, serving
 
-QUICK = Limits(connect_s=2, first_token_s=2, stall_s=1, request_s=5, retries=1)
+QUICK = lk.loadtest.Limits(connect_s=2, first_token_s=2, stall_s=1, request_s=5, retries=1)
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +80,24 @@ def test_metrics_of_the_server_are_sampled(server):
     assert results.cells["kv_usage_peak"].to_list() == [0.25] * results.cells.height
     assert results.cells["preemptions"].to_list() == [0.0] * results.cells.height
     assert results.cells["peak_memory_bytes"].to_list() == [5e9] * results.cells.height
+
+
+def test_a_memory_function_that_hangs_or_raises_does_not_stop_the_test(server):
+    forever = threading.Event()
+    began = time.monotonic()
+    results = lk.loadtest.run(
+        small(runs=1), server.url("good"), limits=QUICK, memory=lambda: forever.wait(600) and None
+    )
+    assert time.monotonic() - began < 30
+    assert results.failures.is_empty()
+
+    def broken():
+        raise RuntimeError("no such device")
+
+    results = lk.loadtest.run(small(runs=1), server.url("good"), limits=QUICK, memory=broken)
+    assert results.provenance["memory_error"] == "RuntimeError: no such device"
+    assert results.cells["peak_memory_bytes"].null_count() == results.cells.height
+    forever.set()
 
 
 def test_a_server_without_metrics_leaves_nulls(server):
@@ -163,7 +180,7 @@ def test_another_plan_does_not_continue_a_journal(server, tmp_path):
 
 def test_stopping_does_not_wait_for_a_slow_answer(server):
     stop = threading.Event()
-    patient = Limits(connect_s=2, first_token_s=60, stall_s=60, request_s=60)
+    patient = lk.loadtest.Limits(connect_s=2, first_token_s=60, stall_s=60, request_s=60)
     plan = small()
     timer = threading.Timer(1.0, stop.set)
     timer.start()
@@ -180,6 +197,12 @@ def test_runs_inside_a_running_loop(server):
         return lk.loadtest.run(small(runs=1), server.url("good"), limits=QUICK)
 
     assert asyncio.run(notebook()).cells.height == 5
+
+
+@pytest.mark.parametrize("wrong", [{"stall_s": 0}, {"retries": -1}, {"request_s": "long"}])
+def test_limits_that_make_no_sense(wrong):
+    with pytest.raises(LoadTestError, match=next(iter(wrong))):
+        lk.loadtest.Limits(**wrong)
 
 
 @pytest.mark.parametrize(
