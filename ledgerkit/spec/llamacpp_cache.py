@@ -67,9 +67,10 @@ class CacheBuffer(Frozen):
     'size = 6.38 MiB (2048 cells, 3 layers, 2/2 seqs), K (q8_0): 3.19 MiB, V (q8_0): 3.19 MiB'
     """
 
-    kind: Literal["kv", "swa", "state"]
-    """``kv``: layers that keep the whole context; ``swa``: layers with a window; ``state``:
-    recurrent layers, whose K is the convolution (R in the log) and V the state (S)."""
+    kind: Literal["kv", "swa", "indexer", "state"]
+    """``kv``: layers that keep the whole context; ``swa``: layers with a window; ``indexer``: index
+    keys of DeepSeek sparse attention; ``state``: recurrent layers, whose K is the convolution (R in
+    the log) and V the state (S)."""
     cells: Size
     """Token slots of one stream; sequences for ``state``."""
     layers: Count
@@ -227,6 +228,18 @@ def llamacpp_cache(
         cells = _padded(min(per_sequence, window * (n_parallel if unified else 1) + ubatch))
         buffers.append(_rectangle("swa", with_window, per_sequence if swa_full else cells, streams,
                                   n_parallel, kind_k, kind_v, widest, latent))  # fmt: skip
+    indexed = [(attention.indexer, count) for attention, count in plain if attention.indexer]
+    if indexed:
+        keys = sum(count * kind_k.row_bytes(indexer.elements_per_token)
+                   for indexer, count in indexed)  # fmt: skip
+        owners = sum(count for indexer, count in indexed if indexer.owned)
+        buffers.append(
+            CacheBuffer(
+                kind="indexer", cells=per_sequence, layers=owners, streams=streams,
+                sequences=n_parallel, type_k=kind_k.name, type_v=kind_v.name,
+                k_bytes=keys * per_sequence * streams, v_bytes=0,
+            )
+        )  # fmt: skip
     if states:
         buffers.append(_states(states, model.num_hidden_layers, n_parallel))
     return LlamaCppCache(n_ctx=per_sequence * streams, n_ctx_seq=per_sequence, n_ubatch=ubatch,
@@ -269,22 +282,23 @@ def _sort(
     states: list[tuple[StateAttention, int]] = []
     for group in model.groups:
         attention: Attention = group.attention
-        if isinstance(attention, NoAttention):
-            continue
-        if isinstance(attention, StateAttention):
-            states.append((attention, group.count))
-            continue
-        if not isinstance(attention, (SoftmaxAttention, LatentAttention)) or attention.indexer:
-            raise CapacityError("it is not known what cache llama.cpp allocates for this attention",
-                                given=attention)  # fmt: skip
-        if isinstance(attention, LatentAttention):
-            plain.append((attention, group.count))
-        elif not attention.stores_kv:
-            continue
-        elif windowed and attention.limit is not None:
-            with_window.append((attention, group.count))
-        else:
-            plain.append((attention, group.count))
+        match attention:
+            case NoAttention():
+                continue
+            case StateAttention():
+                states.append((attention, group.count))
+            case LatentAttention():
+                plain.append((attention, group.count))
+            case SoftmaxAttention(indexer=None):
+                if attention.stores_kv and windowed and attention.limit is not None:
+                    with_window.append((attention, group.count))
+                elif attention.stores_kv:
+                    plain.append((attention, group.count))
+            case _:
+                raise CapacityError(
+                    "it is not known what cache llama.cpp allocates for this attention",
+                    given=attention,
+                )
     return plain, with_window, states
 
 

@@ -148,6 +148,13 @@ def test_windows_are_honoured_by_model_type():
 
 
 def test_attention_whose_cache_is_not_known_is_refused(shared: Path):
-    for name in ("deepseek-ai__DeepSeek-V3.2", "deepseek-ai__DeepSeek-V4-Pro"):
-        with pytest.raises(LedgerError):
-            llamacpp_cache(load(shared, name, {}), 8192)
+    with pytest.raises(LedgerError):
+        llamacpp_cache(load(shared, "deepseek-ai__DeepSeek-V4-Pro", {}), 8192)
+
+
+def test_index_keys_have_a_buffer_of_their_own(shared: Path):
+    """DeepSeek-V3.2: a latent of 576 and an index key of 128 in each of 61 layers."""
+    cache = llamacpp_cache(load(shared, "deepseek-ai__DeepSeek-V3.2", {}), 8192)
+    assert [(buffer.kind, buffer.layers) for buffer in cache.buffers] == [
+        ("kv", 61), ("indexer", 61)]  # fmt: skip
+    assert [buffer.bytes for buffer in cache.buffers] == [8192 * 61 * 576 * 2, 8192 * 61 * 128 * 2]

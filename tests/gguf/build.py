@@ -289,6 +289,31 @@ def deepseek2(
     return plan
 
 
+def sparse_latent(architecture: str, owned: list[int]) -> Plan:
+    """DeepSeek sparse attention: an indexer in the layers that own one."""
+    hidden, heads, width, q_lora = 256, 16, 64, 96
+    plan = deepseek2()
+    plan.architecture = architecture
+    plan.keys |= {"attention.indexer.head_count": heads, "attention.indexer.key_length": width,
+                  "attention.indexer.top_k": 64}  # fmt: skip
+    if architecture == "glm-dsa":
+        plan.keys["attention.indexer.types"] = owned
+    for layer, own in enumerate(owned):
+        if own:
+            plan.add(f"blk.{layer}.", indexer__attn_q_b__weight=(q_lora, heads * width),
+                     indexer__attn_k__weight=(hidden, width), indexer__proj__weight=(hidden, heads),
+                     indexer__k_norm__weight=(width,), indexer__k_norm__bias=(width,))  # fmt: skip
+    return plan
+
+
+def deepseek32() -> Plan:
+    return sparse_latent("deepseek32", [1, 1, 1, 1])
+
+
+def glm_dsa() -> Plan:
+    return sparse_latent("glm-dsa", [1, 1, 0, 1])
+
+
 def deepseek2_lite() -> Plan:
     # llama.cpp knows the one without q_lora_rank by its number of layers
     return deepseek2(q_lora=0, correction=False, layers=27)
@@ -486,5 +511,5 @@ PLANS: dict[str, Callable[[], Plan]] = {
     function.__name__: function
     for function in (llama, mixtral, mixtral_single_experts, qwen2, qwen3, qwen3moe, gemma2, gemma3,
                      phi3, gpt_oss, deepseek2, deepseek2_lite, deepseek2_expanded, gemma4, gemma4_e,
-                     qwen2moe, qwen3next, qwen35, qwen35moe, glm4moe, llama4)
+                     qwen2moe, qwen3next, qwen35, qwen35moe, glm4moe, llama4, deepseek32, glm_dsa)
 }  # fmt: skip
