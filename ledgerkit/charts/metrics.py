@@ -116,11 +116,11 @@ def wrap(text: str, width: float, size: float, *, bold: bool = False) -> list[st
         if piece != " " or lines[-1]:
             lines[-1].append(piece)
     # no widow: a last line of one or two characters takes some from the line before
-    while (
-        len(lines) > 1
-        and len(lines[-2]) > 3
-        and text_width("".join(lines[-1]), size, bold=bold) < _WIDOW * size
-    ):
+    while len(lines) > 1 and len(lines[-2]) > 3:
+        longer = "".join([lines[-2][-1], *lines[-1]]).strip()
+        short = text_width("".join(lines[-1]), size, bold=bold) < _WIDOW * size
+        if not short or text_width(longer, size, bold=bold) > width:
+            break
         lines[-1].insert(0, lines[-2].pop())
     return ["".join(line).strip() for line in lines if line] or [""]
 
