@@ -44,7 +44,10 @@ def cell_text(context: float, concurrency: float, language: str | None) -> str:
 
 
 def _interval(share: Interval) -> dict[str, str]:
-    return {"value": percent(share.value), "low": percent(share.low), "high": percent(share.high)}
+    ends = {"value": share.value, "low": share.low, "high": share.high}
+    if percent(share.low) == percent(share.high) and share.high > share.low:
+        return {name: f"{100 * end:.1f}%" for name, end in ends.items()}
+    return {name: percent(end) for name, end in ends.items()}
 
 
 def _times(value: float) -> str:
@@ -94,6 +97,8 @@ def _rule(found: Diagnosis, language: str | None) -> str:
 def _anchors(found: Diagnosis, language: str | None) -> list[str]:
     lines = []
     anchors, suspect = found.anchors, found.judgement.suspect
+    if found.judgement.rule == "neither_helps" and anchors is None:
+        lines.append(get("loadtest.suspect.sequences", language))
     if found.verdict == "weights":
         if anchors is None:
             lines.append(get("loadtest.suspect.unknown", language))

@@ -110,6 +110,12 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
         "zh": "随并发增长的部分是计算量预测的 {value} 倍。",
         "en": "What grows with the sequences is {value} times the predicted compute.",
     },
+    "loadtest.suspect.sequences": {
+        "zh": "若是每个序列的计算受限（CPU、极大的 batch），看起来也一样；"
+        "给出 model= 和 hardware= 才能区分。",
+        "en": "A compute limit per sequence (CPUs, very large batches) looks the same; model= and "
+        "hardware= tell them apart.",
+    },
     "loadtest.suspect.unknown": {
         "zh": "权重读取与启动、通信、主机都表现为每步固定时间；给出 model= 和 hardware= 才能区分。",
         "en": "Weight reads, launches, communication and host all look like a constant; model= and "
