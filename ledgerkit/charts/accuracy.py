@@ -88,7 +88,11 @@ def _key(canvas: Canvas, y: float, series: Mapping[str, Series]) -> float:
 
 
 def accuracy_scatter(
-    frame: pl.DataFrame, *, language: str | None = None, theme: str | Theme | None = None
+    frame: pl.DataFrame,
+    *,
+    language: str | None = None,
+    theme: str | Theme | None = None,
+    preset: str | None = None,
 ) -> LedgerChart:
     """Draw predicted against measured seconds, one mark per group of alike rows.
 
@@ -100,6 +104,8 @@ def accuracy_scatter(
         Default: that of :func:`ledgerkit.set_language`.
     theme : {"article", "slide", "dark"}, optional
         Colours.
+    preset : {"article"}, optional
+        700 px.
 
     Returns
     -------
@@ -130,12 +136,13 @@ def accuracy_scatter(
     """
     language = resolve_language(language)
     look = themes.resolve_theme(theme)
+    size = themes.resolve_preset(preset, ("article",))
     rows = read_rows(frame, ROWS, "the accuracy chart")
     by_quantity = {q: [r for r in rows if r["quantity"] == q] for q in ("tpot", "ttft")}
     if not all(by_quantity.values()):
         raise FigureError("the accuracy chart needs rows of tpot and of ttft", given=len(rows))
     series = _series(rows, look)
-    canvas = Canvas(look, 700)
+    canvas = Canvas(look, size.width)
     title = text.get("accuracy.figure.title", language)
     many = sum(row["rows"] for row in by_quantity["tpot"])
     subtitle = text.get("accuracy.figure.subtitle", language, rows=f"{many:,}")
@@ -159,7 +166,7 @@ def accuracy_scatter(
     return canvas.chart(
         height, description=f"{title} {subtitle} {finding}",
         meta=meta("accuracy_scatter", {"frame": (frame, ROWS)},
-                  {"language": language, "theme": look.name},
+                  {"language": language, "theme": look.name, "preset": size.name},
                   title=title, operating_point=subtitle, finding=finding),
     )  # fmt: skip
 
@@ -204,7 +211,11 @@ def _precise(seconds: float) -> str:
 
 
 def accuracy_groups(
-    frame: pl.DataFrame, *, language: str | None = None, theme: str | Theme | None = None
+    frame: pl.DataFrame,
+    *,
+    language: str | None = None,
+    theme: str | Theme | None = None,
+    preset: str | None = None,
 ) -> LedgerChart:
     """Draw predicted over measured time between tokens, one line per model, device and engine.
 
@@ -216,6 +227,8 @@ def accuracy_groups(
         Default: that of :func:`ledgerkit.set_language`.
     theme : {"article", "slide", "dark"}, optional
         Colours.
+    preset : {"article"}, optional
+        700 px.
 
     Returns
     -------
@@ -245,11 +258,12 @@ def accuracy_groups(
     """
     language = resolve_language(language)
     look = themes.resolve_theme(theme)
+    size = themes.resolve_preset(preset, ("article",))
     rows = read_rows(frame, GROUPS, "the chart of groups")
     if not rows:
         raise FigureError("the chart of groups needs at least one group")
     series = _series(rows, look)
-    canvas = Canvas(look, 700)
+    canvas = Canvas(look, size.width)
     title = text.get("accuracy.groups.title", language)
     subtitle = text.get("accuracy.groups.subtitle", language)
     top = header(canvas, title, [subtitle])
@@ -284,6 +298,6 @@ def accuracy_groups(
     return canvas.chart(
         height, description=f"{title} {subtitle} {finding}",
         meta=meta("accuracy_groups", {"frame": (frame, GROUPS)},
-                  {"language": language, "theme": look.name},
+                  {"language": language, "theme": look.name, "preset": size.name},
                   title=title, operating_point=subtitle, finding=finding),
     )  # fmt: skip
