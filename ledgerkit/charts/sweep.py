@@ -8,9 +8,9 @@ import altair as alt
 import polars as pl
 
 from ledgerkit import text
+from ledgerkit.charts._page import resolve_language
 from ledgerkit.charts.theme import FONT_STACK, Theme, resolve_theme
 from ledgerkit.errors import FigureError
-from ledgerkit.text import check_language
 
 if TYPE_CHECKING:
     from ledgerkit._sweep import Sweep
@@ -59,7 +59,7 @@ def draw_points(
     FigureError
         Nothing to draw, or a field with too many values.
     """
-    chosen, look = check_language(language), resolve_theme(theme)
+    chosen, look = resolve_language(language), resolve_theme(theme)
     fields = tuple(dict.fromkeys(name for name in (color, facet) if name))
     columns = tuple(dict.fromkeys((*fields, x, y)))
     frame = sweep.select(*columns).collect()
@@ -91,7 +91,7 @@ def draw_points(
     chart = _layers(shown, front, x, y, color, chosen, look, log=log)
     if facet:
         drawn: Any = chart.facet(
-            alt.Facet(f"{facet}:N", title=_label(facet, chosen)), columns=2
+            alt.Facet(f"{facet}:N", title=None, sort=None), columns=2
         ).resolve_scale(x="shared", y="shared")
     else:
         drawn = chart.properties(width=560, height=360)
@@ -112,12 +112,17 @@ def _layers(
         alt.Y(y, title=_label(y, language), scale=scale),
     )
     if color:
-        hue = alt.Color(f"{color}:N", title=_label(color, language),
-                        scale=alt.Scale(range=list(look.series)))  # fmt: skip
+        order = both[color].unique(maintain_order=True).to_list()
+        hue = alt.Color(
+            f"{color}:N", title=_label(color, language), sort=order,
+            scale=alt.Scale(range=list(look.series)), legend=alt.Legend(symbolOpacity=1.0),
+        )  # fmt: skip
         base = base.encode(hue)
-    dots = base.transform_filter("!datum.front").mark_point(filled=True, size=12, opacity=0.25)
+    dots = base.transform_filter("!datum.front").mark_point(
+        filled=True, size=12, opacity=0.25, clip=True
+    )
     line = base.transform_filter("datum.front").mark_line(
-        point=alt.OverlayMarkDef(size=36), strokeWidth=2 * look.stroke, interpolate="monotone"
+        point=alt.OverlayMarkDef(size=20), strokeWidth=2 * look.stroke, interpolate="monotone"
     )
     return alt.LayerChart(layer=[dots, line.encode(order=alt.Order(x))])
 
