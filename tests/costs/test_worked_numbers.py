@@ -332,6 +332,31 @@ def test_tokens_travel_to_the_ranks_of_their_experts(deepseek):
     assert amount(books, "decode", "communicate", account="tp") == 0
 
 
+@pytest.mark.parametrize(
+    ("layout", "per_token"),
+    [
+        # each of the two tensor-parallel ranks sends half of what a token needs
+        ({"tp": 2, "dp_attention": 4, "ep": 8}, 5.29 * 7168 * 3 / 2),
+        # four groups of two devices, each with half of every expert
+        ({"tp": 2, "dp_attention": 4, "ep": 4}, 3.614 * 2 * 7168 * 3 / 2),
+        # every device has a slice of every expert, and needs every token
+        ({"dp_attention": 8}, 8 * 7168 * 3),
+        # two ranks: gathering and reducing all tokens in bf16 moves less
+        ({"dp_attention": 2}, 2 * 2 * 1 / 2 * 7168 * 2),
+    ],
+    ids=str,
+)
+def test_an_exchange_sends_what_the_layout_needs(deepseek, layout, per_token):
+    books = world.books_of(deepseek, Deployment(**layout), concurrency=64)
+    tokens = 64 / layout["dp_attention"]
+    assert amount(books, "decode", "communicate", account="ep") == pytest.approx(
+        58 * tokens * per_token, rel=1e-3
+    )
+    seconds = amount(books, "decode", "time", account="ep")
+    alphas = world.REAL.link.alpha_s.mid + world.REAL.link.alpha_two_shot_s.mid
+    assert seconds == pytest.approx(58 * (alphas + tokens * per_token / (450e9 * 0.55)), rel=1e-3)
+
+
 def test_across_domains_latency_is_fourfold_and_the_network_carries():
     fractions = world.efficiencies(alpha_s=1e-6)
     model = world.model(world.LLAMA_70B)
