@@ -15,7 +15,6 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-# ruff: noqa: E402
 # frames of 48 rows: threads would only wait for each other
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
@@ -75,17 +74,17 @@ def simulate(case: Case, basis: Basis, random: np.random.Generator) -> tuple[pl.
     shares = draw_shares(case.truth, basis, random)
     row = basis.columns(np.array([at[0]]), np.array([at[1]]))[0]
     theta = shares / row
-    cells = [(c, b) for c in contexts for b in many]
+    cells = [(float(c), float(b)) for c in contexts for b in many]
+    steps = basis.columns(*np.array(cells).T) @ theta * 0.01
     rows = []
     for run in range(case.runs):
-        for c, b in (cells[i] for i in random.permutation(len(cells))):
-            step = basis.columns(np.array([float(c)]), np.array([float(b)]))[0] @ theta
-            noisy = step * (1.0 + case.noise * random.standard_normal()) * 0.01
+        for i in random.permutation(len(cells)):
+            c, b = cells[i]
             rows.append(
                 {
-                    "prompt_tokens": float(c), "context_tokens": float(c),
-                    "concurrency_requested": float(b), "concurrency": float(b), "run": run,
-                    "order": len(rows), "itl_s": noisy,
+                    "prompt_tokens": c, "context_tokens": c, "concurrency_requested": b,
+                    "concurrency": b, "run": run, "order": len(rows),
+                    "itl_s": steps[i] * (1.0 + case.noise * random.standard_normal()),
                 }
             )  # fmt: skip
     frame = pl.DataFrame(rows)

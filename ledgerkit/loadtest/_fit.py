@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ledgerkit.loadtest._student import f_upper, t_quantile, t_two_sided
+from ledgerkit.loadtest._student import f_upper, t_quantile
 
 if TYPE_CHECKING:
     from ledgerkit.loadtest._basis import Basis, Floats
@@ -232,8 +232,8 @@ class Fit:
         left = np.maximum(1.0 - leverage, 1e-9)
         without = (np.square(error).sum() - error**2 / left) / rest
         deleted = error / np.sqrt(np.maximum(without, 1e-300) * left)
-        limit = probability / len(error)
-        found = [i for i, value in enumerate(deleted) if t_two_sided(float(value), rest) < limit]
+        limit = t_quantile(1.0 - probability / len(error), rest)
+        found = [i for i, size in enumerate(np.abs(deleted)) if size > limit]
         return sorted(found, key=lambda i: -abs(float(deleted[i])))
 
     def bootstrap(

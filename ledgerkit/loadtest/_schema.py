@@ -101,10 +101,9 @@ def cell_name(prompt_tokens: float, concurrency: float) -> str:
 
 def shaped(frame: pl.DataFrame, columns: dict[str, Any]) -> pl.DataFrame:
     """Bring a frame to a schema: missing columns are null, unknown ones are left out."""
-    return frame.select(
-        (pl.col(name).cast(kind) if name in frame.columns else pl.lit(None, kind).alias(name))
-        for name, kind in columns.items()
-    )
+    known: Any = {name: kind for name, kind in columns.items() if name in frame.columns}
+    filled = frame.select(list(known)).cast(known)
+    return pl.concat([pl.DataFrame(schema=columns), filled], how="diagonal")
 
 
 @dataclass(frozen=True)

@@ -237,6 +237,28 @@ def test_a_late_constant_is_scheduling():
     assert "κ0" in found.text("en")
 
 
+def test_compute_that_grows_with_the_sequences_is_told_from_a_service_chain():
+    from ledgerkit.loadtest._anchors import predicted_ledger
+
+    device = lk.Hardware(slug="cpu", memory_bytes=16 * 10**9, memory_bytes_per_s=20e9,
+                         peak_flop_per_s={"fp32": 40e9})  # fmt: skip
+    model = lk.load_model("smollm2-135m")
+    layout = lk.Deployment(weights="q4_1", kv_dtype="fp16", engine="llama.cpp")
+
+    def step(c, b):
+        return predicted_ledger(model, device, layout, c, b).tpot_s
+
+    frame = rows(step, contexts=(128, 512, 2048), many=(1, 2, 4, 8))
+    blind = lk.loadtest.diagnose(frame, at=(128, 8))
+    assert (blind.verdict, blind.judgement.rule) == ("service", "neither_helps")
+    assert "hardware=" in blind.text("en")
+    seeing = lk.loadtest.diagnose(
+        frame, model=model, hardware=device, deployment=layout, at=(128, 8)
+    )
+    assert (seeing.verdict, seeing.judgement.suspect) == ("weights", "compute")
+    assert seeing.anchors.sequence.low <= 1.0 <= seeing.anchors.sequence.high
+
+
 # pitfalls --------------------------------------------------------------------------------------
 
 
