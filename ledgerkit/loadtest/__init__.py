@@ -12,7 +12,6 @@ from ledgerkit.loadtest._limits import Limits
 from ledgerkit.loadtest._plan import Cell, Plan, plan
 from ledgerkit.loadtest._profile import profile_local
 from ledgerkit.loadtest._read import read
-from ledgerkit.loadtest._recorded import recorded
 from ledgerkit.loadtest._run import run, run_async
 from ledgerkit.loadtest._schema import CELL_COLUMNS, REQUEST_COLUMNS, Results
 from ledgerkit.loadtest._series import SeriesDiagnosis, diagnose_series
@@ -31,7 +30,6 @@ __all__ = [
     "plan",
     "profile_local",
     "read",
-    "recorded",
     "run",
     "run_async",
 ]
