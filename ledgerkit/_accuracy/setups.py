@@ -17,6 +17,7 @@ from ledgerkit.errors import CatalogError, LedgerError
 from ledgerkit.readers.config import read_config
 from ledgerkit.spec.attention import LatentAttention, StateAttention
 from ledgerkit.spec.deployment import Deployment, Workload
+from ledgerkit.spec.feed_forward import MoeFfn
 from ledgerkit.spec.hardware import Hardware
 from ledgerkit.spec.model import Model
 
@@ -27,9 +28,17 @@ BURST_LENGTH, BURST_VARIATION = 0.9, 0.064
 MEMORY_FRACTION = 0.95
 """Benchmarks start servers with nearly all memory; what a row leaves open is assumed here."""
 
+_FORMS = ("sxm", "pcie", "oam")
 _SUFFIX = re.compile(
     r"-(instruct|base|it|chat|fp8|nvfp4|fp4|mxfp4|bf16|hf|\d{4}|fp8-dynamic|thinking|quantized)$"
 )
+_SAME = {
+    "llama-3.3-70b": "llama-3.1-70b", "deepseek-v3.1": "deepseek-v3",
+    "deepseek-r1-distill-llama-70b": "llama-3.1-70b",
+    "deepseek-r1-distill-llama-8b": "llama-3.1-8b", "qwen3-coder-30b-a3b": "qwen3-30b-a3b",
+    "minimax-m2": "minimax-m2.7", "minimax-m2.1": "minimax-m2.7", "minimax-m2.5": "minimax-m2.7",
+}  # fmt: skip
+"""Checkpoints with the architecture of another one that is known."""
 _FP4, _FP8 = ("nvfp4", "mxfp4"), ("fp8", "fp8_channel", "fp8_block128", "mxfp8")
 
 
@@ -75,14 +84,20 @@ class Setups:
         return self._models(path)
 
     def _find_model(self, path: str) -> Model:
-        for name in _spellings(path.rsplit("/", 1)[-1].lower()):
+        files = sorted(self.configs.glob("*.json")) if self.configs is not None else []
+        stems = {f.stem.rsplit("__", 1)[-1].lower().removeprefix("meta-"): f for f in files}
+        names = _spellings(path.rsplit("/", 1)[-1].lower())
+        for name in names:
             if name in model_slugs():
                 return load_model(name)
-            if self.configs is not None:
-                for file in sorted(self.configs.glob("*.json")):
-                    stem = file.stem.rsplit("__", 1)[-1].lower()
-                    if name in (stem, stem.removeprefix("meta-")):
-                        return read_config(file)
+            if name in stems:
+                return read_config(stems[name])
+        for slug in model_slugs():
+            if _spellings(slug)[-1] == names[-1]:
+                return load_model(slug)
+        for stem, file in stems.items():
+            if _spellings(stem)[-1] == names[-1]:
+                return read_config(file)
         raise CatalogError("no model of this name", given=path,
                            fix="put its config.json into the directory of --configs")  # fmt: skip
 
@@ -114,9 +129,13 @@ class Setups:
             concurrency=row.concurrency,
         )
 
+        experts = any(isinstance(group.ffn, MoeFfn) for group in model.groups)
+
         def deployed(layout: Layout) -> Deployment:
             return Deployment(
-                tp=layout.tp, dp_attention=layout.dp_attention, ep=layout.ep, pp=layout.pp,
+                tp=layout.tp, dp_attention=layout.dp_attention, pp=layout.pp,
+                # a dense model has no experts to spread, whatever the row says
+                ep=layout.ep if experts else 1,
                 engine=row.engine, memory_fraction=MEMORY_FRACTION,
                 kv_dtype=cache_dtype(row, hardware), **formats(row, model),
             )  # fmt: skip
@@ -130,29 +149,26 @@ def _spellings(name: str) -> list[str]:
     found = [name]
     while (shorter := _SUFFIX.sub("", found[-1])) != found[-1]:
         found.append(shorter)
+    if found[-1] in _SAME:
+        found.append(_SAME[found[-1]])
     return found
 
 
 def device(system: str) -> Hardware:
-    """Device of a row: a slug, or the beginning of one (``h100_sxm``); the largest if several.
+    """Device of a row: a slug or words of one (``h100_sxm``); the largest memory if several.
 
     Raises
     ------
     CatalogError
         No device has this name.
     """
-    name = system.lower().replace("_", "-")
-    slugs = [
-        slug for slug in (str(record["slug"]) for record in records()) if f"-{name}-" in f"-{slug}-"
-    ]
-    if name in slugs:
-        return load_hardware(name)
-    found = [load_hardware(slug) for slug in slugs if slug.startswith(name)] or [
-        load_hardware(slug) for slug in slugs
-    ]
-    if not found:
-        raise CatalogError("no device of this name", given=system, fix="see lk.hardware()")
-    return max(found, key=lambda one: one.memory_bytes)
+    words = system.lower().replace("_", "-").split("-")
+    slugs = [str(record["slug"]) for record in records()]
+    for wanted in (words, [word for word in words if word not in _FORMS]):
+        found = [slug for slug in slugs if wanted and set(wanted) <= set(slug.split("-"))]
+        if found:
+            return max(map(load_hardware, found), key=lambda one: one.memory_bytes)
+    raise CatalogError("no device of this name", given=system, fix="see lk.hardware()")
 
 
 def formats(row: Row, model: Model) -> dict[str, str | None]:

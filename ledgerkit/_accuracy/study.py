@@ -150,7 +150,9 @@ def study(path: Path, configs: Path | None = None, *, few_rows: int | None = Non
         if row.judged:
             continue
         try:
-            built.append((row, setups.setup(row)))
+            setup = setups.setup(row)
+            setup.table()  # a layout that cannot be built is refused here
+            built.append((row, setup))
         except LedgerError as error:
             refused[f"{row.model_path} on {row.system}: {error}"] += 1
     single = [(row, setup) for row, setup in built if not row.disaggregated]

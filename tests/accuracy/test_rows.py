@@ -110,6 +110,8 @@ def test_missing_columns_and_broken_cells_are_named(tmp_path):
         ("nvidia/DeepSeek-R1-0528-NVFP4", "deepseek-r1"),
         ("Qwen/Qwen3-235B-A22B-FP8", "qwen3-235b-a22b-fp8"),
         ("Qwen/Qwen3-32B-FP8", "qwen3-32b"),
+        ("meta-llama/Llama-3.3-70B-Instruct", "llama-3.1-70b"),
+        ("moonshotai/Kimi-K2-Instruct-0905", "kimi-k2-instruct"),
     ],
 )
 def test_names_of_checkpoints_find_their_model(name, slug):
