@@ -104,7 +104,17 @@ _LAYER: dict[str, Place] = {
     "indexer.proj.weight": _attention(account="indexer"),
     "indexer.k_norm.weight": _attention("vector", account="indexer"),
     "indexer.k_norm.bias": _attention("vector", account="indexer"),
-    # gated DeltaNet
+    # gated DeltaNet, Kimi delta attention, Mamba-2
+    "ssm_in.weight": _attention(split="tp"),
+    "ssm_f_a.weight": _attention(),
+    "ssm_f_b.weight": _attention(split="tp"),
+    "ssm_g_a.weight": _attention(),
+    "ssm_g_b.weight": _attention(split="tp"),
+    "ssm_conv1d.bias": _attention("vector", "tp", "state"),
+    "ssm_conv1d_q.weight": _attention("vector", "tp", "state"),
+    "ssm_conv1d_k.weight": _attention("vector", "tp", "state"),
+    "ssm_conv1d_v.weight": _attention("vector", "tp", "state"),
+    "ssm_d": _attention("vector", "tp", "state"),
     "ssm_ba.weight": _attention(split="tp"),
     "ssm_alpha.weight": _attention(split="tp"),
     "ssm_beta.weight": _attention(split="tp"),
@@ -286,6 +296,10 @@ def place_of(layer: int | None, suffix: str, siblings: Collection[str]) -> Place
         # alone it is the norm before the FFN (gpt-oss, Qwen3-Next), else one after attention
         after = "ffn_norm.weight" in siblings or "post_ffw_norm.weight" in siblings
         return _ATTENTION_NORM if after else _FFN_NORM
+    if suffix == "ssm_norm.weight" and "ssm_in.weight" in siblings:
+        return _attention("vector", "tp", "state")  # Mamba-2 norms the whole inner width
+    if suffix in ("attn_k.weight", "attn_v.weight") and "ssm_f_a.weight" in siblings:
+        return _attention(split="tp")  # every head of delta attention has keys of its own
     if suffix == "ffn_down_exps.scale" and "ffn_gate_inp.scale" not in siblings:
         return None  # a parameter of Gemma 4's router only; else the scale of an NVFP4 tensor
     return _LAYER.get(suffix)

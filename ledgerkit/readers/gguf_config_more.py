@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ledgerkit.errors import CheckpointError
-from ledgerkit.readers.gguf_fields import Config, base, latent
+from ledgerkit.errors import CheckpointError, UnsupportedArchitectureError
+from ledgerkit.readers.gguf_fields import Config, base, head_width, latent, vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,6 +143,69 @@ def _glm_dsa(meta: Metadata) -> Config:
     return _sparse_latent("glm_moe_dsa", meta)
 
 
+def _mixer_layers(meta: Metadata) -> tuple[list[bool], int]:
+    """Return which layers attend (the others have no key heads), and their key heads."""
+    kv_heads = meta.per_layer("attention.head_count_kv", meta.layers())
+    counts = sorted(set(kv_heads) - {0})
+    if len(counts) != 1:
+        raise UnsupportedArchitectureError(
+            f"{meta.path}: attention layers of a hybrid must have the same heads", given=kv_heads
+        )
+    return [count > 0 for count in kv_heads], counts[0]
+
+
+def _granitehybrid(meta: Metadata) -> Config:
+    attends, kv_heads = _mixer_layers(meta)
+    hidden, heads = meta.size("embedding_length"), meta.size("attention.head_count")
+    mamba_heads, inner = meta.size("ssm.time_step_rank"), meta.size("ssm.inner_size")
+    if inner % hidden or inner % mamba_heads:
+        raise CheckpointError(
+            f"{meta.path}: ssm.inner_size is no multiple of width and heads", given=inner,
+            allowed=f"multiples of {hidden} and {mamba_heads}",
+        )  # fmt: skip
+    experts = meta.count("expert_count", 0)
+    width = meta.size("feed_forward_length")
+    shared = meta.count("expert_shared_feed_forward_length", 0)
+    first = attends.index(True)
+    return {
+        "model_type": "granitemoehybrid",
+        "hidden_size": hidden,
+        "num_hidden_layers": len(attends),
+        "layer_types": ["attention" if here else "mamba" for here in attends],
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads,
+        "head_dim": head_width(meta, hidden, heads),
+        "attention_bias": f"blk.{first}.attn_q.bias" in meta.tensors,
+        "mamba_n_heads": mamba_heads,
+        "mamba_d_head": inner // mamba_heads,
+        "mamba_expand": inner // hidden,
+        "mamba_d_state": meta.size("ssm.state_size"),
+        "mamba_n_groups": meta.size("ssm.group_count"),
+        "mamba_d_conv": meta.size("ssm.conv_kernel"),
+        "mamba_conv_bias": any(name.endswith("ssm_conv1d.bias") for name in meta.tensors),
+        "num_local_experts": experts,
+        "num_experts_per_tok": meta.count("expert_used_count", 0),
+        "intermediate_size": width,
+        "shared_intermediate_size": shared if experts else width,
+        **vocabulary(meta),
+    }
+
+
+def _kimi_linear(meta: Metadata) -> Config:
+    attends, _ = _mixer_layers(meta)
+    config = latent(meta)
+    return {
+        "model_type": "kimi_linear",
+        "num_hidden_layers": len(attends),
+        "num_experts": config.pop("n_routed_experts"),
+        **config,
+        "linear_num_heads": config["num_attention_heads"],
+        "linear_head_dim": meta.size("kda.head_dim"),
+        "linear_conv_kernel_dim": meta.size("ssm.conv_kernel"),
+        "layer_types": ["full_attention" if here else "linear_attention" for here in attends],
+    }
+
+
 def _llama4(meta: Metadata) -> Config:
     layers = meta.layers()
     chunked = meta.windowed_layers(layers, period=4)
@@ -169,6 +232,8 @@ MORE: dict[str, Callable[[Metadata], Config]] = {
     "glm4moe": _glm4moe,
     "deepseek32": _deepseek32,
     "glm-dsa": _glm_dsa,
+    "granitehybrid": _granitehybrid,
+    "kimi-linear": _kimi_linear,
     "llama4": _llama4,
 }
 """Further architectures, by their translators."""

@@ -9,28 +9,33 @@ from ledgerkit.errors import CheckpointError, UnsupportedArchitectureError
 if TYPE_CHECKING:
     from ledgerkit.readers.gguf_metadata import Metadata
 
-__all__ = ["Config", "base", "biases", "dense", "latent", "vocabulary", "window"]
+__all__ = ["Config", "base", "biases", "dense", "head_width", "latent", "vocabulary", "window"]
 
 Config = dict[str, Any]
+
+
+def head_width(meta: Metadata, hidden: int, heads: int) -> int:
+    """Return the width of a head, which keys and values share."""
+    key_dim = meta.size("attention.key_length", hidden // heads)
+    value_dim = meta.size("attention.value_length", hidden // heads)
+    if value_dim != key_dim:
+        raise UnsupportedArchitectureError(
+            f"{meta.path}: keys and values of different widths in {meta.architecture!r}",
+            given=(key_dim, value_dim),
+        )
+    return key_dim
 
 
 def base(meta: Metadata) -> Config:
     """Return the fields that every decoder has."""
     heads = meta.size("attention.head_count")
     hidden = meta.size("embedding_length")
-    head_dim = meta.size("attention.key_length", hidden // heads)
-    value_dim = meta.size("attention.value_length", hidden // heads)
-    if value_dim != head_dim:
-        raise UnsupportedArchitectureError(
-            f"{meta.path}: keys and values of different widths in {meta.architecture!r}",
-            given=(head_dim, value_dim),
-        )  # fmt: skip
     return {
         "hidden_size": hidden,
         "num_hidden_layers": meta.layers(),
         "num_attention_heads": heads,
         "num_key_value_heads": meta.size("attention.head_count_kv", heads),
-        "head_dim": head_dim,
+        "head_dim": head_width(meta, hidden, heads),
         **vocabulary(meta),
     }
 
@@ -78,7 +83,7 @@ def latent(meta: Metadata) -> Config:
     if meta.has("attention.key_length_mla"):
         width, value_dim = (meta.size(f"attention.{part}_length_mla") for part in ("key", "value"))
         stored = (meta.size("attention.key_length"), meta.size("attention.value_length"),
-                  meta.size("attention.head_count_kv"))  # fmt: skip
+                  max(meta.per_layer("attention.head_count_kv", meta.layers())))  # fmt: skip
         expected = (rank + rope, rank, 1)
         if stored != expected:
             raise CheckpointError(

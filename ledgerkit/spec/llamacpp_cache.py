@@ -48,6 +48,9 @@ _NOT_WINDOWED = frozenset({"mistral", "ministral", "mixtral", "phi3", "qwen2", "
 """Model types whose window llama.cpp ignores: every layer keeps the whole context."""
 
 
+_STATES = ("gated_delta_net", "kda", "mamba", "mamba2")
+
+
 class CacheBuffer(Frozen):
     """One allocation, as one line of the log.
 
@@ -285,7 +288,7 @@ def _sort(
         match attention:
             case NoAttention():
                 continue
-            case StateAttention():
+            case StateAttention() if attention.variant in _STATES:
                 states.append((attention, group.count))
             case LatentAttention():
                 plain.append((attention, group.count))

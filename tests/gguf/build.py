@@ -36,7 +36,8 @@ class Plan:
 
 def plain_type(name: str, ne: tuple[int, ...]) -> Type:
     """Norms, biases, routers, convolutions in F32, the rest in F16, as ``--outtype f16`` does."""
-    small = len(ne) == 1 or name.endswith(".bias") or "ffn_gate_inp" in name or "conv1d" in name
+    small = len(ne) == 1 or name.endswith(("bias", "ssm_a", "ssm_d", "ssm_norm.weight"))
+    small |= "ffn_gate_inp" in name or "conv1d" in name
     return F32 if small else Type.F16
 
 
@@ -491,6 +492,53 @@ def glm4moe() -> Plan:
     return plan
 
 
+def granitehybrid() -> Plan:
+    """Three Mamba-2 layers, then attention; experts beside a shared one everywhere."""
+    hidden, layers, state, groups, kernel, heads = 256, 4, 32, 1, 4, 8
+    inner, width, shared = 2 * hidden, 128, 192
+    channels = inner + 2 * groups * state
+    plan = decoder("granitehybrid", layers=layers, dense=False, tie=True, width=width, keys={
+        "attention.head_count_kv": [0, 0, 0, 2], "ssm.conv_kernel": kernel,
+        "ssm.state_size": state, "ssm.group_count": groups, "ssm.inner_size": inner,
+        "ssm.time_step_rank": heads, "expert_count": 8, "expert_used_count": 2,
+        "expert_shared_feed_forward_length": shared})  # fmt: skip
+    for layer in range(layers):
+        at = f"blk.{layer}."
+        experts(plan, layer, hidden, width, 8)
+        shared_expert(plan, layer, hidden, shared, gate=False)
+        if layer == 3:
+            continue
+        for part in ("q", "k", "v", "output"):
+            del plan.tensors[f"{at}attn_{part}.weight"]
+        plan.add(at, ssm_in=(hidden, inner + channels + heads), ssm_conv1d=(kernel, channels),
+                 ssm_conv1d__bias=(channels,), ssm_dt__bias=(heads,),
+                 ssm_norm=(inner // groups, groups), ssm_out=(inner, hidden))  # fmt: skip
+        plan.tensors |= {at + "ssm_a": (1, heads), at + "ssm_d": (1, heads)}
+    return plan
+
+
+def kimi_linear() -> Plan:
+    """Three layers of delta attention, then latent attention."""
+    hidden, heads, dim, kernel = 256, 4, 64, 4
+    plan = deepseek2(q_lora=0)
+    plan.architecture = "kimi-linear"
+    plan.keys |= {"attention.head_count_kv": [0, 0, 0, 1], "ssm.conv_kernel": kernel,
+                  "kda.head_dim": dim}  # fmt: skip
+    for layer in range(3):
+        at = f"blk.{layer}."
+        for part in ("q", "kv_a_mqa", "kv_a_norm", "k_b", "v_b"):
+            del plan.tensors[f"{at}attn_{part}.weight"]
+        convolution = (kernel, 1, heads * dim, 1)
+        plan.add(at, attn_q=(hidden, heads * dim), attn_k=(hidden, heads * dim),
+                 attn_v=(hidden, heads * dim), attn_output=(heads * dim, hidden),
+                 ssm_conv1d_q=convolution, ssm_conv1d_k=convolution, ssm_conv1d_v=convolution,
+                 ssm_f_a=(hidden, dim), ssm_f_b=(dim, heads * dim), ssm_beta=(hidden, heads),
+                 ssm_dt__bias=(heads * dim,), ssm_g_a=(hidden, dim), ssm_g_b=(dim, heads * dim),
+                 ssm_norm=(dim,))  # fmt: skip
+        plan.tensors[at + "ssm_a"] = (1, heads, 1, 1)
+    return plan
+
+
 def llama4() -> Plan:
     """Chunked attention on three of four layers, experts on every second."""
     hidden, width, inner, count = 256, 512, 128, 4
@@ -511,5 +559,6 @@ PLANS: dict[str, Callable[[], Plan]] = {
     function.__name__: function
     for function in (llama, mixtral, mixtral_single_experts, qwen2, qwen3, qwen3moe, gemma2, gemma3,
                      phi3, gpt_oss, deepseek2, deepseek2_lite, deepseek2_expanded, gemma4, gemma4_e,
-                     qwen2moe, qwen3next, qwen35, qwen35moe, glm4moe, llama4, deepseek32, glm_dsa)
+                     qwen2moe, qwen3next, qwen35, qwen35moe, glm4moe, llama4, deepseek32, glm_dsa,
+                     granitehybrid, kimi_linear)
 }  # fmt: skip
