@@ -542,32 +542,222 @@ def mimo_v2_flash(draw):
     return found
 
 
+def gemma1(draw):
+    return dense(draw, attention_bias=draw(st.booleans()))
+
+
+def olmo(draw):
+    found = frame(draw, intermediate_size=pick(draw, 40, 96), **heads(draw, head_dim=False))
+    return found | {"attention_bias": draw(st.booleans()), "pad_token_id": 0}
+
+
+def olmo3(draw):
+    found = olmo(draw) | {"sliding_window": 8}
+    if draw(st.booleans()):
+        found["layer_types"] = words(
+            draw, found["num_hidden_layers"], "full_attention", "sliding_attention"
+        )
+    return found
+
+
+def cohere(draw):
+    return olmo(draw) | {"use_qk_norm": draw(st.booleans())}
+
+
+def starcoder2(draw):
+    found = frame(draw, intermediate_size=pick(draw, 40, 96), **heads(draw, head_dim=False))
+    return found | {"use_bias": draw(st.booleans()), "sliding_window": pick(draw, None, 8)}
+
+
+def stablelm(draw):
+    found = frame(draw, intermediate_size=pick(draw, 40, 96), **heads(draw, head_dim=False))
+    for name in ("use_qkv_bias", "qk_layernorm", "use_parallel_residual"):
+        found[name] = draw(st.booleans())
+    return found | {"hidden_size": 64}
+
+
+def exaone4(draw):
+    found = dense(draw, sliding_window=8, sliding_window_pattern=pick(draw, 1, 2, 4))
+    if draw(st.booleans()):
+        found["layer_types"] = words(
+            draw, found["num_hidden_layers"], "full_attention", "sliding_attention"
+        )
+    return found
+
+
+def glm(draw):
+    return dense(draw, attention_bias=draw(st.booleans()), pad_token_id=0)
+
+
+def apertus(draw):
+    return olmo(draw) | {"hidden_act": pick(draw, "xielu", "silu")}
+
+
+def helium(draw):
+    found = frame(draw, intermediate_size=40, **heads(draw, head_dim=False))
+    found["head_dim"] = found["hidden_size"] // found["num_attention_heads"]
+    for name in ("attention_bias", "mlp_bias"):
+        found[name] = draw(st.booleans())
+    return found | {"pad_token_id": 0}
+
+
+def olmoe(draw):
+    return olmo(draw) | experts(draw)
+
+
+def phimoe(draw):
+    found = frame(draw, intermediate_size=40, **heads(draw, head_dim=False))
+    return (
+        found
+        | experts(draw, "num_local_experts")
+        | {
+            "attention_bias": draw(st.booleans()),
+            "lm_head_bias": draw(st.booleans()),
+            "sliding_window": pick(draw, None, 8),
+        }
+    )
+
+
+def shared_moe(draw, number="n_routed_experts", shared="n_shared_experts"):
+    found = dense(draw, moe_intermediate_size=pick(draw, 16, 24), **experts(draw, number))
+    return found | {shared: draw(st.integers(1, 2)), "n_group": 1, "topk_group": 1}
+
+
+def dots1(draw):
+    found = shared_moe(draw) | {"attention_bias": draw(st.booleans())}
+    layers = found["num_hidden_layers"]
+    found["first_k_dense_replace"] = draw(st.integers(0, layers))
+    found["sliding_window"] = pick(draw, None, 8)
+    return found | {"max_window_layers": draw(st.integers(0, layers))}
+
+
+def solar_open(draw):
+    found = shared_moe(draw) | {"attention_bias": draw(st.booleans())}
+    found.pop("intermediate_size")
+    return found
+
+
+def sarvam_moe(draw):
+    found = shared_moe(draw)
+    for name in ("attention_bias", "use_qk_norm"):
+        found[name] = draw(st.booleans())
+    return found | {"first_k_dense_replace": draw(st.integers(0, 2))}
+
+
+def exaone_moe(draw):
+    found = shared_moe(draw, "num_experts", "num_shared_experts")
+    layers = found["num_hidden_layers"]
+    if draw(st.booleans()):
+        found["mlp_layer_types"] = words(draw, layers, "dense", "sparse")
+    else:
+        found["first_k_dense_replace"] = draw(st.integers(0, layers))
+    return found | {"sliding_window": 8, "sliding_window_pattern": pick(draw, 1, 2, 4)}
+
+
+def afmoe(draw):
+    found = shared_moe(draw, "num_experts", "num_shared_experts")
+    found.pop("n_group"), found.pop("topk_group")
+    found["num_dense_layers"] = draw(st.integers(0, 2))
+    found["attention_bias"] = draw(st.booleans())
+    return found | {"sliding_window": 8, "global_attn_every_n_layers": pick(draw, 1, 2, 4)}
+
+
+def laguna(draw):
+    found = dense(draw, moe_intermediate_size=pick(draw, 16, 24), **experts(draw))
+    layers = found["num_hidden_layers"]
+    found["shared_expert_intermediate_size"] = pick(draw, 16, 32)
+    found["gating"] = pick(draw, True, "per-head", "per-element")
+    found["attention_bias"] = draw(st.booleans())
+    kv_heads = found["num_key_value_heads"]
+    if draw(st.booleans()):
+        found["mlp_layer_types"] = words(draw, layers, "dense", "sparse")
+        found["layer_types"] = words(draw, layers, "full_attention", "sliding_attention")
+        found["num_attention_heads_per_layer"] = [
+            kv_heads * pick(draw, 1, 2) for _ in range(layers)
+        ]
+    return found | {"sliding_window": 8}
+
+
+def gpt_neox(draw):
+    return frame(draw, intermediate_size=pick(draw, 40, 96), num_attention_heads=4) | {
+        "attention_bias": draw(st.booleans())
+    }
+
+
+def gptj(draw):
+    found = gpt2(draw)
+    return found | {"n_embd": 64, "rotary_dim": 4}
+
+
+def phi(draw):
+    found = frame(draw, intermediate_size=40, **heads(draw, head_dim=False))
+    return found | {"qk_layernorm": draw(st.booleans())}
+
+
+def opt(draw):
+    found = frame(draw, ffn_dim=pick(draw, 40, 96), num_attention_heads=pick(draw, 2, 4))
+    for name in ("enable_bias", "layer_norm_elementwise_affine", "do_layer_norm_before"):
+        found[name] = draw(st.booleans())
+    return found
+
+
+def bloom(draw):
+    return {
+        "vocab_size": pick(draw, 32, 61),
+        "hidden_size": pick(draw, 32, 64),
+        "n_layer": draw(st.integers(1, 4)),
+        "n_head": pick(draw, 1, 2, 4),
+        "tie_word_embeddings": draw(st.booleans()),
+    }
+
+
+def gpt_bigcode(draw):
+    return gpt2(draw) | {"multi_query": draw(st.booleans())}
+
+
 DRAWINGS = {
+    "afmoe": afmoe,
+    "apertus": apertus,
+    "arcee": llama,
+    "bloom": bloom,
+    "cohere": cohere,
+    "cohere2": olmo3,
     "deepseek_v2": deepseek,
     "deepseek_v3": deepseek,
     "deepseek_v32": sparse_latent,
     "deepseek_v4": deepseek_v4,
+    "dots1": dots1,
     "ernie4_5": ernie4_5,
     "ernie4_5_moe": ernie_moe,
+    "exaone4": exaone4,
+    "exaone_moe": exaone_moe,
     "falcon": falcon,
+    "gemma": gemma1,
     "gemma2": gemma,
     "gemma3_text": gemma,
     "gemma3n_text": gemma3n,
     "gemma4_text": gemma4,
+    "glm": glm,
+    "glm4": glm,
     "glm4_moe": glm4_moe,
     "glm4_moe_lite": glm4_moe_lite,
     "glm_moe_dsa": glm_moe_dsa,
     "gpt2": gpt2,
+    "gpt_bigcode": gpt_bigcode,
+    "gpt_neox": gpt_neox,
     "gpt_oss": gpt_oss,
+    "gptj": gptj,
     "granite": llama,
     "granitemoe": granite_moe,
     "granitemoehybrid": granite_hybrid,
     "granitemoeshared": granite_shared,
+    "helium": helium,
     "hunyuan_v1_dense": hunyuan_dense,
     "hunyuan_v1_moe": hunyuan_moe,
     "hy_v3": hy_v3,
     "jamba": jamba,
     "kimi_linear": kimi_linear,
+    "laguna": laguna,
     "llama": llama,
     "llama4_text": llama4,
     "mimo_v2_flash": mimo_v2_flash,
@@ -576,8 +766,16 @@ DRAWINGS = {
     "ministral3": mistral,
     "mistral": mistral,
     "mixtral": mixtral,
+    "nemotron": llama,
     "nemotron_h": nemotron_h,
+    "olmo": olmo,
+    "olmo2": olmo,
+    "olmo3": olmo3,
+    "olmoe": olmoe,
+    "opt": opt,
+    "phi": phi,
     "phi3": phi3,
+    "phimoe": phimoe,
     "qwen2": qwen2,
     "qwen2_moe": qwen2_moe,
     "qwen3": qwen3,
@@ -585,7 +783,11 @@ DRAWINGS = {
     "qwen3_5_text": qwen3_5,
     "qwen3_moe": qwen3_moe,
     "qwen3_next": qwen3_next,
+    "sarvam_moe": sarvam_moe,
     "seed_oss": seed_oss,
     "smollm3": smollm3,
+    "solar_open": solar_open,
+    "stablelm": stablelm,
+    "starcoder2": starcoder2,
 }
 """Model type → how to draw a config of it."""

@@ -20,6 +20,23 @@ if TYPE_CHECKING:
 __all__ = ["FAMILIES", "family"]
 
 _MODULES: dict[str, tuple[str, ...]] = {
+    "decoders": (
+        "gemma",
+        "olmo",
+        "olmo2",
+        "olmo3",
+        "cohere",
+        "cohere2",
+        "starcoder2",
+        "stablelm",
+        "exaone4",
+        "glm",
+        "glm4",
+        "nemotron",
+        "apertus",
+        "arcee",
+        "helium",
+    ),
     "deepseek": (
         "deepseek_v2",
         "deepseek_v3",
@@ -37,6 +54,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "gemma4": ("gemma4_text", "gemma4_unified_text"),
     "glm4_moe": ("glm4_moe",),
     "gpt2": ("gpt2",),
+    "gpt_kin": ("gpt_neox", "gptj", "phi", "opt", "bloom", "gpt_bigcode"),
     "gpt_oss": ("gpt_oss",),
     "granite": ("granitemoe", "granitemoeshared", "granitemoehybrid"),
     "hunyuan": ("hunyuan_v1_moe",),
@@ -62,6 +80,16 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "minimax": ("minimax_m1", "minimax_text_01", "minimax"),
     "minimax_m2": ("minimax_m2", "minimax_m3", "minimax_m3_vl_text"),
     "mixtral": ("mixtral",),
+    "moe_decoders": (
+        "olmoe",
+        "phimoe",
+        "dots1",
+        "solar_open",
+        "sarvam_moe",
+        "exaone_moe",
+        "afmoe",
+        "laguna",
+    ),
     "nemotron_h": ("nemotron_h",),
     "nemotron_nas": ("nemotron-nas",),
     "phi3": ("phi3",),

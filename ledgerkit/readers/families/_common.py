@@ -17,10 +17,12 @@ __all__ = [
     "Frame",
     "draft_row",
     "joint_rows",
+    "pattern_windows",
     "read_frame",
     "read_head_dim",
     "read_heads",
     "require",
+    "says",
     "state_dtype",
     "window_flags",
 ]
@@ -91,9 +93,44 @@ def require(condition: object, what: str, given: object, fix: str = "correct the
         raise ConfigError(what, given=given, fix=fix)
 
 
+def says(fields: Fields, other: str, *, answer: bool | str) -> bool:
+    """Return a fixed answer (which a stated field must not contradict), or what a field says."""
+    if isinstance(answer, str):
+        return fields.flag(answer)
+    fields.only(other, answer, why=f"this model type is fixed to {other} = {answer}")
+    if other == "attention_bias":
+        fields.only("qkv_bias", answer, why=f"this model type is fixed to qkv_bias = {answer}")
+    return answer
+
+
 def window_flags(types: Sequence[str], sliding: str = "sliding_attention") -> list[bool]:
     """Return which layers have a window."""
     return [kind == sliding for kind in types]
+
+
+def pattern_windows(fields: Fields, layers: int, *names: str) -> tuple[int | None, list[bool]]:
+    """Return the window and which layers have it: listed, or all but every n-th.
+
+    A pattern may be a number, or letters that repeat: L for a window, G for none.
+    """
+    window = fields.optional("sliding_window")
+    types = fields.words("layer_types", layers, default=None,
+                         allowed=("full_attention", "sliding_attention"))  # fmt: skip
+    if types is not None or window is None:
+        fields.ignore("unused" if types is None else "duplicate", *names)
+        return window, [
+            window is not None and flag for flag in window_flags(types or [""] * layers)
+        ]
+    stated = fields.values.get(names[0])
+    if isinstance(stated, str):
+        require(stated and set(stated) <= set("LG"), f"{names[0]} must be a number or made of the "
+                "letters L and G", stated)  # fmt: skip
+        fields.raw(names[0])
+        return window, [stated[index % len(stated)] == "L" for index in range(layers)]
+    every = fields.size(*names, most=MAX_LAYERS)
+    fields.record.use(fields.path + "layer_types", f"one full layer in {every}", "derived",
+                      names[0])  # fmt: skip
+    return window, [(index + 1) % every != 0 for index in range(layers)]
 
 
 def draft_row(name: str, *shape: int, use: Use = "linear") -> Row:

@@ -18,6 +18,7 @@ from ledgerkit.readers.families._common import (
     read_frame,
     read_head_dim,
     read_heads,
+    says,
     window_flags,
 )
 from ledgerkit.readers.fields import Fields
@@ -156,14 +157,14 @@ def read(fields: Fields, model_type: str) -> Architecture:
             heads,
             kv_heads,
             head_dim,
-            qkv_bias=_says(fields, "attention_bias", answer=style.qkv_bias),
-            o_bias=_says(fields, "attention_out_bias", answer=style.o_bias),
+            qkv_bias=says(fields, "attention_bias", answer=style.qkv_bias),
+            o_bias=says(fields, "attention_out_bias", answer=style.o_bias),
             qk_norm=head_dim if style.qk_norm else None,
             norm_names=style.norm_names,
         ),
         *ffn_norm(frame.hidden),
         *dense_mlp(
-            frame.hidden, intermediate, bias=_says(fields, "mlp_bias", answer=style.mlp_bias)
+            frame.hidden, intermediate, bias=says(fields, "mlp_bias", answer=style.mlp_bias)
         ),
     )
     window, windowed = _windows(fields, style.window, frame)
@@ -182,16 +183,6 @@ def read(fields: Fields, model_type: str) -> Architecture:
     kinds = {False: layer(None), True: layer(window)}
     mtp = _mimo_mtp(fields, frame, kinds[False]) if model_type == "mimo" else None
     return frame.architecture([kinds[flag] for flag in windowed], mtp=mtp)
-
-
-def _says(fields: Fields, other: str, *, answer: bool | str) -> bool:
-    """Return a fixed answer (which a stated field must not contradict), or what a field says."""
-    if isinstance(answer, str):
-        return fields.flag(answer)
-    fields.only(other, answer, why=f"this model type is fixed to {other} = {answer}")
-    if other == "attention_bias":
-        fields.only("qkv_bias", answer, why=f"this model type is fixed to qkv_bias = {answer}")
-    return answer
 
 
 def _windows(fields: Fields, rule: str, frame: Frame) -> tuple[int | None, list[bool]]:
