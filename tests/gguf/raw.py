@@ -7,7 +7,7 @@ from typing import Any
 
 import gguf
 
-from tests.gguf.build import Plan, Type
+from tests.gguf.writing import Plan, Type
 
 U8, I32, F32, BOOL, STRING, ARRAY, U32, U64 = 0, 5, 6, 7, 8, 9, 4, 10
 
