@@ -44,6 +44,7 @@ _PER_LAYER = (
     "moe_layer_freq",
     "attn_type_list",
     "mlp_layer_types",
+    "num_attention_heads_per_layer",
     "indexer_types",
     "block_configs",
     "layers_block_type",

@@ -19,7 +19,8 @@ class Wrapper(NamedTuple):
     """Model type of the text model when ``text_config`` does not state one; None = it must."""
     naming: str = "outer"
     """``outer``: ``language_model.`` before the whole name; ``inner``: ``model.`` becomes
-    ``model.language_model.``; ``plain``: names as in the text model."""
+    ``model.language_model.``; ``text_model``: it becomes ``model.text_model.``; ``plain``: names
+    as in the text model."""
     key: str = "text_config"
     ignore: tuple[str, ...] = ()
     """Further top-level fields of the wrapper that shape its towers only."""
@@ -30,21 +31,45 @@ class Wrapper(NamedTuple):
             return "language_model." + name
         if self.naming == "inner" and name.startswith("model."):
             return "model.language_model." + name.removeprefix("model.")
+        if self.naming == "text_model" and name.startswith("model."):
+            return "model.text_model." + name.removeprefix("model.")
         return name
 
 
+_LLAVA = ("vision_aspect_ratio", "use_image_newline_parameter", "projector_layernorm_eps",
+          "spatial_pool_mode", "spatial_pool_stride", "video_seq_length")  # fmt: skip
+_IDEFICS = ("scale_factor", "_pad_token_id")
 WRAPPERS: dict[str, Wrapper] = {
+    "aya_vision": Wrapper("cohere2", ignore=("adapter_layer_norm_eps", "downsample_factor")),
+    "cohere2_vision": Wrapper(
+        "cohere2", ignore=("alignment_intermediate_size", "downsample_factor")
+    ),
+    "exaone4_5": Wrapper("exaone4", "inner"),
+    "glm4v": Wrapper("glm4v_text", "inner"),
+    "glm4v_moe": Wrapper("glm4v_moe_text", "inner"),
+    "idefics3": Wrapper("llama", "text_model", ignore=_IDEFICS),
+    "internvl": Wrapper("qwen2", ignore=("downsample_ratio",)),
+    "llava": Wrapper("llama", ignore=_LLAVA),
+    "llava_next": Wrapper("llama", ignore=_LLAVA),
+    "llava_onevision": Wrapper("qwen2", ignore=_LLAVA),
+    "qwen2_vl": Wrapper("qwen2_vl_text", "plain"),
+    "qwen2_5_vl": Wrapper("qwen2_5_vl_text", "plain"),
+    "smolvlm": Wrapper("llama", "text_model", ignore=_IDEFICS),
+    "video_llava": Wrapper("llama", ignore=_LLAVA),
+    "vipllava": Wrapper("llama", ignore=_LLAVA),
+    "voxtral": Wrapper("llama", ignore=("hidden_size",)),
     "gemma3": Wrapper("gemma3_text"),
     "gemma3n": Wrapper("gemma3n_text", "inner"),
     "gemma4": Wrapper("gemma4_text", "inner"),
     "gemma4_unified": Wrapper("gemma4_unified_text", "inner"),
-    "kimi_k25": Wrapper("kimi_k2"),
+    "kimi_k25": Wrapper("kimi_k2", ignore=("projection_hidden_size", "projection_layer_norm_eps")),
     "kimi_k3": Wrapper("kimi_linear", ignore=("image_placeholder",)),
     "llama4": Wrapper("llama4_text"),
     "minimax_m3_vl": Wrapper(
         "minimax_m3_vl_text",
         ignore=(
             "img_token_compression_config",
+            "merged_hidden_size",
             "num_reward_heads",
             "process_image_mode",
             "projector_hidden_size",

@@ -16,6 +16,10 @@ from tests.oracle.drawings import DRAWINGS
 pytestmark = pytest.mark.oracle
 
 NO_CLASS = {
+    "glm4v_moe_text": "built through its multimodal class below",
+    "glm4v_text": "built through its multimodal class below",
+    "qwen2_5_vl_text": "built through its multimodal class below",
+    "qwen2_vl_text": "built through its multimodal class below",
     "gemma4_unified_text": "reads like gemma4_text; its class takes no experts and no tables",
     "kimi_k2": "remote code; reads like deepseek_v3",
     "mimo": "remote code; checked against the published checkpoint total",
@@ -181,3 +185,53 @@ def test_step3p7_through_its_multimodal_class(data):
     head = 0 if fields["tie_word_embeddings"] else fields["vocab_size"] * fields["hidden_size"]
     ours = read_config({"model_type": "step3p5", **fields})
     assert ours.parameter_count == count(body) + head, fields
+
+
+WRAPPED = {
+    "cohere2_vision": ("cohere2", "cohere2"),
+    "exaone4_5": ("exaone4", "exaone4"),
+    "gemma3": ("gemma3_text", "gemma3_text"),
+    "glm4v": ("glm4v_text", "helium"),
+    "glm4v_moe": ("glm4v_moe_text", "glm4_moe"),
+    "idefics3": ("llama", "llama"),
+    "internvl": ("qwen2", "qwen2"),
+    "internvl of another": ("qwen3", "qwen3"),
+    "llava": ("llama", "llama"),
+    "llava of another": ("mistral", "mistral"),
+    "llava_next": ("mistral", "mistral"),
+    "llava_onevision": ("qwen2", "qwen2"),
+    "mistral3": ("mistral", "mistral"),
+    "qwen2_5_vl": ("qwen2_5_vl_text", "qwen2"),
+    "qwen2_vl": ("qwen2_vl_text", "qwen2"),
+    "smolvlm": ("llama", "llama"),
+    "video_llava": ("llama", "llama"),
+    "vipllava": ("llama", "llama"),
+    "voxtral": ("llama", "llama"),
+}
+"""Multimodal model type -> its text model, and the drawing that fits it."""
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("wrapper", sorted(WRAPPED))
+@settings(max_examples=2, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_text_models_of_multimodal_configs_as_the_library_saves_them(wrapper, data):
+    import torch
+    from transformers import AutoModel
+
+    text_type, drawing = WRAPPED[wrapper]
+    fields = data.draw(st.composite(DRAWINGS[drawing])())
+    fields["hidden_size"] = 64
+    if text_type.startswith("glm4v"):
+        fields = {name: value for name, value in fields.items()
+                  if name not in ("attention_bias", "mlp_bias", "use_qk_norm")}  # fmt: skip
+        fields["head_dim"] = 64 // fields["num_attention_heads"]
+    text = {"model_type": text_type, **fields}
+    tied = fields["tie_word_embeddings"]
+    config = oracle_config(wrapper.split()[0], {"text_config": text, "tie_word_embeddings": tied})
+    with torch.device("meta"):
+        model = AutoModel.from_config(config)
+    body = model.text_model if hasattr(model, "text_model") else model.language_model
+    head = 0 if tied else fields["vocab_size"] * 64
+    ours = read_config({**config.to_dict(), "architectures": None})
+    assert ours.parameter_count == count(body) + head, config

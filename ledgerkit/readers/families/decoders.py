@@ -67,6 +67,13 @@ STYLES = {
         attention_norms=("input_layernorm", "post_self_attn_layernorm"),
         ffn_norms=("post_attention_layernorm", "post_mlp_layernorm"),
     ),
+    "glm4v_text": Style(
+        qkv_bias=True,
+        o_bias=False,
+        mlp=_FUSED,
+        attention_norms=("input_layernorm", "post_self_attn_layernorm"),
+        ffn_norms=("post_attention_layernorm", "post_mlp_layernorm"),
+    ),
     "nemotron": Style(mlp_bias="mlp_bias", mlp=_TWO, norm_bias=True),
     "apertus": Style(
         mlp=_TWO,
@@ -138,6 +145,11 @@ DEFAULTS: dict[str, Mapping[str, Any]] = {
     },
     "glm": _GLM,
     "glm4": _GLM,
+    "glm4v_text": {
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 32768,
+        "tie_word_embeddings": False,
+    },
     "nemotron": {**_OPEN, "mlp_bias": False, "max_position_embeddings": 4096},
     "apertus": {**_OPEN, "max_position_embeddings": 65536, "hidden_act": "xielu"},
     "arcee": {**_OPEN, "mlp_bias": False, "max_position_embeddings": 4096},

@@ -1,4 +1,4 @@
-"""GLM-4.5, 4.6 and 4.7: grouped-query attention with q, k, v biases, experts as in DeepSeek-V3.
+"""GLM-4.5, 4.5V, 4.6 and 4.7: attention with q, k, v biases, experts as in DeepSeek-V3.
 
 Source: ``models/glm4_moe`` of transformers 5.24. ``attention_bias`` covers q, k and v, not o;
 ``use_qk_norm`` adds a norm per head.
@@ -29,16 +29,32 @@ DEFAULTS: dict[str, Mapping[str, Any]] = {
         "first_k_dense_replace": 1,
         "moe_layer_freq": 1,
         "num_nextn_predict_layers": 0,
-    }
+    },
+    "glm4v_moe_text": {
+        "num_key_value_heads": 8,
+        "max_position_embeddings": 65536,
+        "tie_word_embeddings": False,
+        "attention_bias": True,
+        "n_shared_experts": 1,
+        "n_group": 1,
+        "topk_group": 1,
+        "first_k_dense_replace": 1,
+        "moe_layer_freq": 1,
+    },
 }
 
 
-def read(fields: Fields, _model_type: str) -> Architecture:
+def read(fields: Fields, model_type: str) -> Architecture:
     """Read a GLM-4.5 decoder."""
     frame = read_frame(fields)
     heads, kv_heads = read_heads(fields)
     head_dim = read_head_dim(fields, frame.hidden, heads)
-    qk_norm = fields.flag("use_qk_norm")
+    vision = model_type == "glm4v_moe_text"
+    if vision:
+        fields.only("use_qk_norm", False, why="this model type has no q and k norms")
+        if fields.count("num_nextn_predict_layers", default=0):
+            fields.record.assume("mtp_not_counted", family="GLM-V")
+    qk_norm = not vision and fields.flag("use_qk_norm")
     attention = SoftmaxAttention(
         num_attention_heads=heads,
         num_key_value_heads=kv_heads,
@@ -63,5 +79,5 @@ def read(fields: Fields, _model_type: str) -> Architecture:
         for flag, (ffn, ffn_rows) in zip((False, True), ffns, strict=True)
     }
     flags = moe_layers(fields, frame)
-    mtp = read_mtp(fields, frame, kinds[flags[-1]])
+    mtp = None if vision else read_mtp(fields, frame, kinds[flags[-1]])
     return frame.architecture([kinds[flag] for flag in flags], mtp=mtp)

@@ -1,6 +1,6 @@
 """Llama and its close kin: one kind of layer, or one with and without a window.
 
-Llama 1-3, SmolLM, Mistral, Ministral/Devstral, Qwen2/2.5, Qwen3, the text part of Qwen3-VL,
+Llama 1-3, SmolLM, Mistral, Ministral/Devstral, Qwen2/2.5, Qwen3, the text parts of their VL models,
 MiMo-7B, ERNIE 4.5 dense, Hunyuan dense, SmolLM3, Seed-OSS, Granite dense. Sources: the model
 classes of transformers 5.24 under those names and the checkpoints' headers; MiMo-7B:
 ``XiaomiMiMo/MiMo`` (one MTP block after the layers).
@@ -50,6 +50,8 @@ STYLES = {
     "mistral": Style(window="all"),
     "ministral3": Style(window="all"),
     "qwen2": _QWEN2,
+    "qwen2_vl_text": _QWEN2,
+    "qwen2_5_vl_text": _QWEN2,
     "mimo": _QWEN2,
     "qwen3": _QWEN3,
     "qwen3_vl_text": Style("attention_bias", "attention_bias", qk_norm=True),
@@ -64,6 +66,13 @@ STYLES = {
 }
 _NO_BIAS = {"attention_bias": False, "mlp_bias": False, "tie_word_embeddings": False}
 _FLAGGED = {"use_sliding_window": False, "sliding_window": 4096, "max_window_layers": 28}
+_QWEN2_VL = {
+    **_FLAGGED,
+    "num_key_value_heads": 8,
+    "max_window_layers": 80,
+    "max_position_embeddings": 32768,
+    "tie_word_embeddings": False,
+}
 DEFAULTS: dict[str, Mapping[str, Any]] = {
     "llama": {**_NO_BIAS, "max_position_embeddings": 2048},
     "granite": {**_NO_BIAS, "max_position_embeddings": 2048},
@@ -110,6 +119,8 @@ DEFAULTS: dict[str, Mapping[str, Any]] = {
         "attention_bias": False,
         "tie_word_embeddings": False,
     },
+    "qwen2_vl_text": _QWEN2_VL,
+    "qwen2_5_vl_text": _QWEN2_VL,
     "mimo": {
         **_FLAGGED,
         "max_position_embeddings": 32768,

@@ -60,6 +60,7 @@ def read(fields: Fields, _model_type: str) -> Architecture:
     fields.ignore("unused", "mtp_layer_types", "mtp_mlp_layer_types")
     fields.ignore("scalar", "swiglu_limits", "swiglu_limits_shared", "query_pre_attn_scalar")
     fields.only("use_bidirectional_attention", False, why="not a decoder")
+    fields.only("per_layer_config", {}, why="overrides of single layers are not read")
     types = _padded(fields, "layer_types", ("full_attention", "sliding_attention"), frame, blocks)
     types = types or ["full_attention"] * frame.layers
     kinds = {kind: _attention(fields, hidden, sliding=kind == "sliding_attention")
