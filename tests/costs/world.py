@@ -5,6 +5,7 @@ Round numbers, so that expected values can be worked out on paper; nothing is re
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ledgerkit._ledger import Ledger
@@ -251,3 +252,27 @@ CONFIGS = (
 def every_kind() -> list[Model]:
     """One model of each kind of attention and FFN."""
     return [*(model(config) for config in CONFIGS), sparse(), chunked(), recurrent(), compressed()]
+
+
+# sums of entries ---------------------------------------------------------------------------------
+
+
+def amount(books, phase, resource, *, account=None, op=None, column="amount_device"):
+    """Sum of the entries that match."""
+    return math.fsum(
+        getattr(entry, column) or 0.0
+        for entry in books._entries
+        if (entry.phase, entry.resource) == (phase, resource)
+        and account in (None, entry.account)
+        and op in (None, entry.op)
+    )
+
+
+def per_token(books, column):
+    """Resident cache bytes of one token."""
+    total = math.fsum(
+        getattr(entry, column) for entry in books._entries
+        if entry.phase == "hold" and entry.op.removesuffix(" copies") in
+        ("latents", "keys_and_values", "index_keys")
+    )  # fmt: skip
+    return total / books.workload.hold_context / books.workload.concurrency
