@@ -74,8 +74,8 @@ def sweep(
     ...     output_tokens=256,
     ...     concurrency=lk.geomspace(1, 64, 7),
     ... ).best("tokens_per_s", by="hardware", subject_to={"tpot_s": 0.02, "fits": "yes"})
-    >>> found.select("hardware", "concurrency").rows()
-    [('h100-sxm-80gb', 32), ('h200-sxm-141gb', 64)]
+    >>> found["hardware"].to_list()
+    ['h100-sxm-80gb', 'h200-sxm-141gb']
     """
     plan, given = _planned(points, axes)
     if run_on not in ("threads", "dask"):
