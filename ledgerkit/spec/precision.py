@@ -77,9 +77,7 @@ _NAMED = {
         Storage(name="fp8_block128_e8m0", bits=8, block=(128, 128), scale_bytes=1, compute="fp8"),
         # scales in the dtype of the model, as compressed-tensors stores them
         Storage(name="fp8_bf16scale", bits=8, tensor_bytes=2, compute="fp8"),
-        Storage(
-            name="fp8_channel_bf16scale", bits=8, block=(1, 0), scale_bytes=2, compute="fp8"
-        ),
+        Storage(name="fp8_channel_bf16scale", bits=8, block=(1, 0), scale_bytes=2, compute="fp8"),
         Storage(
             name="fp8_block128_bf16scale", bits=8, block=(128, 128), scale_bytes=2, compute="fp8"
         ),
