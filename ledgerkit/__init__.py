@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ledgerkit.catalog.engines import engines
     from ledgerkit.catalog.hardware import hardware, load_hardware
     from ledgerkit.catalog.models import load_model, models
+    from ledgerkit.catalog.report import read_config_report
     from ledgerkit.charts import save_figure
     from ledgerkit.spec.deployment import Deployment, Workload
     from ledgerkit.spec.hardware import Hardware
@@ -54,6 +55,7 @@ __all__ = [
     "load_model",
     "loadtest",
     "models",
+    "read_config_report",
     "save_figure",
     "set_language",
     "steady_state",
@@ -84,6 +86,7 @@ _HOMES = {
     "load_hardware": "ledgerkit.catalog.hardware",
     "load_model": "ledgerkit.catalog.models",
     "models": "ledgerkit.catalog.models",
+    "read_config_report": "ledgerkit.catalog.report",
     "save_figure": "ledgerkit.charts",
     "set_language": "ledgerkit.text",
     "steady_state": "ledgerkit._steady_state",

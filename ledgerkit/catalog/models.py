@@ -166,6 +166,12 @@ def model_slugs() -> tuple[str, ...]:
     return tuple(_configs())
 
 
+def built_in_config(name: str) -> tuple[str, Mapping[str, Any]] | None:
+    """Slug and config of a catalogued model, by any of its names; None = there is none."""
+    slug = _aliases().get(name.lower())
+    return None if slug is None else (slug, _configs()[slug])
+
+
 @lru_cache(maxsize=512)
 def _built_in(slug: str) -> Model:
     # a first ledger does not wait for the files of all other models
