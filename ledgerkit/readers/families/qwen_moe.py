@@ -77,6 +77,10 @@ def read(fields: Fields, model_type: str) -> Architecture:
     head_dim = read_head_dim(fields, hidden, heads)
     qwen2 = model_type == "qwen2_moe"
     bias = fields.flag("qkv_bias" if qwen2 else "attention_bias")
+    if not qwen2:
+        # Qwen3-Coder's file states what its class does in any case
+        fields.only("qkv_bias", False, why="this model type has its biases in attention_bias")
+        fields.only("use_qk_norm", True, why="this model type always has q and k norms")
     shared = (
         *attention_norm(hidden),
         *gqa_projections(
