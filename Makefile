@@ -16,7 +16,7 @@ figures: $(VENV)/.base
 	$(BIN)/python -m ledgerkit figures --language $(LANGUAGE) --out out
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 $(MARKS) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(MARKS) $(PYTEST_ARGS)
 
 lab: $(VENV)/.base
 	$(BIN)/jupyter lab notebooks/01_three_ledgers.ipynb
