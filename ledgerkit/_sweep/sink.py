@@ -1,8 +1,9 @@
 """Streaming to Parquet: parts as they are computed, one file or dataset at the end.
 
-Parts lie in a directory beside the destination, named after the sweep's numbers, and are complete
-files only: each is written under another name first. A later run of the same sweep finds them and
-computes the others; parts of another sweep are refused. The destination appears when all is there.
+Parts lie in a directory beside the destination and are complete files only: each is written in
+another directory first, where a worker that dies, or one that writes a unit a second time, leaves
+nothing a reader could meet. A later run of the same sweep finds the parts and computes the others;
+parts of another sweep are refused. The destination appears when all is there.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ledgerkit._sweep.lazy import Sweep
 
 _MANIFEST = "sweep.json"
+_WHOLE, _BEGUN = "whole", "begun"
 _ROWS_PER_GROUP = 1_048_576
 
 
@@ -37,13 +39,13 @@ class WriteParts:
 
     def path(self, unit: int) -> Path:
         """File of a unit."""
-        return self.directory / f"part-{unit:08d}.parquet"
+        return self.directory / _WHOLE / f"part-{unit:08d}.parquet"
 
     def reduce(self, frames: Frames, pieces: Pieces, unit: int) -> int:
         """Write a unit; returns its rows."""
         frame = Collect(self.needs).reduce(frames, pieces, unit)
         path = self.path(unit)
-        hidden = path.with_name(f".{uuid.uuid4().hex}.tmp")
+        hidden = self.directory / _BEGUN / uuid.uuid4().hex
         try:
             frame.write_parquet(hidden, compression="zstd", statistics=True)
             hidden.replace(path)
@@ -76,10 +78,10 @@ def sink(sweep: Sweep, path: Path) -> Path:
         files = [reducer.path(unit) for unit in range(plan.units)]
         if one_file:
             _join(files, path)
-            shutil.rmtree(parts)
         else:
-            (parts / _MANIFEST).unlink()
-            parts.replace(path)
+            (parts / _WHOLE).replace(path)
+        # a worker may still be writing a unit that another has finished: its failure is no news
+        shutil.rmtree(parts, ignore_errors=True)
     except (OSError, pl.exceptions.ComputeError) as error:
         raise SweepError(
             f"cannot write the sweep: {error}", given=str(path),
@@ -91,20 +93,20 @@ def sink(sweep: Sweep, path: Path) -> Path:
 def _open(parts: Path, mark: str, units: int) -> None:
     """Make the directory of the parts, or check that it belongs to this sweep."""
     manifest = parts / _MANIFEST
+    hidden = parts / f"{_MANIFEST}.begun"
     parts.mkdir(parents=True, exist_ok=True)
-    for left in parts.glob(".*.tmp"):
-        left.unlink(missing_ok=True)
-    if manifest.is_file():
-        if json.loads(manifest.read_text(encoding="utf-8")).get("sweep") == mark:
-            return
+    if not manifest.is_file():
+        if any(found != hidden for found in parts.iterdir()):
+            raise SweepError("the directory for the parts is not empty", given=str(parts),
+                             fix="delete it, or choose another name")  # fmt: skip
+        hidden.write_text(json.dumps({"sweep": mark, "parts": units}), encoding="utf-8")
+        hidden.replace(manifest)
+    elif json.loads(manifest.read_text(encoding="utf-8")).get("sweep") != mark:
         raise SweepError("unfinished parts of another sweep are in the way", given=str(parts),
                          fix="delete them, or choose another name")  # fmt: skip
-    if any(parts.iterdir()):
-        raise SweepError("the directory for the parts is not empty", given=str(parts),
-                         fix="delete it, or choose another name")  # fmt: skip
-    hidden = parts / f".{uuid.uuid4().hex}.tmp"
-    hidden.write_text(json.dumps({"sweep": mark, "parts": units}), encoding="utf-8")
-    hidden.replace(manifest)
+    (parts / _WHOLE).mkdir(exist_ok=True)
+    shutil.rmtree(parts / _BEGUN, ignore_errors=True)
+    (parts / _BEGUN).mkdir()
 
 
 def _join(files: Sequence[Path], path: Path) -> None:

@@ -39,9 +39,9 @@ def test_an_interrupted_run_goes_on_and_yields_the_same_bytes(tmp_path: Path) ->
         swept(progress=lambda p: p.points < 1500, threads=1).sink_parquet(path)
     assert not path.exists()
     parts = tmp_path / "parts.parquet.parts"
-    done = {p.name: p.stat().st_mtime_ns for p in parts.glob("part-*.parquet")}
+    done = {p.name: p.stat().st_mtime_ns for p in parts.glob("whole/part-*.parquet")}
     assert 0 < len(done) < 8
-    (parts / ".left-over.tmp").write_bytes(b"half")
+    (parts / "begun" / "left-over").write_bytes(b"half")
     calls = []
     swept(progress=calls.append).sink_parquet(path)
     assert calls[-1].total_points < 3591
@@ -66,6 +66,17 @@ def test_a_directory_becomes_a_dataset(tmp_path: Path) -> None:
     assert {p.suffix for p in path.iterdir()} == {".parquet"}
     with pytest.raises(SweepError, match="exists"):
         swept().sink_parquet(path)
+
+
+def test_what_a_lost_worker_had_begun_is_not_in_the_dataset(tmp_path: Path) -> None:
+    path = tmp_path / "points"
+
+    def die(_: object) -> None:
+        (tmp_path / "points.parts" / "begun" / "half").write_bytes(b"PAR1 half")
+
+    swept(progress=die).sink_parquet(path)
+    assert pl.read_parquet(path).equals(swept().collect())
+    assert [p.name for p in tmp_path.iterdir()] == ["points"]
 
 
 def test_places_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
@@ -102,6 +113,6 @@ def test_a_full_disk_leaves_no_file_and_the_run_can_go_on(
     monkeypatch.undo()
     monkeypatch.setattr("ledgerkit._sweep.plan.UNIT_POINTS", 500)
     assert not path.exists()
-    assert not list(tmp_path.rglob("*.tmp"))
+    assert not list((tmp_path / "points.parquet.parts" / "begun").iterdir())
     swept().sink_parquet(path)
     assert pl.read_parquet(path).equals(swept().collect())
