@@ -95,7 +95,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (
         pairs, seen, distinct, min, max, if_compute_binds, if_memory_binds, quicker_bytes,
-        kept, fill,
+        kept, fill, math.floor, math.ceil, math.sqrt, math.log, math.comb,
     )
 }  # fmt: skip
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
