@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ledgerkit import text
 from ledgerkit.charts import theme as themes
+from ledgerkit.charts._lines import LogAxis, draw_ratio_grid, draw_whisker
 from ledgerkit.charts._page import foot, header, meta, resolve_language
 from ledgerkit.charts._trails import finite, read_rows
-from ledgerkit.charts.canvas import FOCUS, GRID, MARK, Canvas, Point
+from ledgerkit.charts.canvas import GRID, Canvas, Point
 from ledgerkit.charts.metrics import Box, text_width
 from ledgerkit.text import numbers
 
@@ -33,6 +34,7 @@ CURVE_COLUMNS: Final = (
     "share_high",
 )  # fmt: skip
 _ROW: Final = 24.0
+_TICKS: Final = (0.1, 0.2, 0.25, 0.33, 0.5, 0.67, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 10.0)
 
 
 def loadtest_ratio(
@@ -79,19 +81,9 @@ def loadtest_ratio(
     names = max([text_width(_name(row), themes.SMALL) for row in rows], default=0.0)
     left = themes.MARGIN + names + 16
     right = canvas.width - themes.MARGIN - (176 if size.name == "article" else 20)
-    low, high = _limits(rows)
-
-    def x(ratio: float) -> float:
-        part = math.log(ratio / low) / math.log(high / low)
-        return left + min(max(part, 0.0), 1.0) * (right - left)
-
+    axis = LogAxis(left, right, *_limits(rows))
     bottom = y + 14 + _ROW * max(len(rows), 1)
-    for tick in (0.1, 0.2, 0.25, 0.33, 0.5, 0.67, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 10.0):
-        if low <= tick <= high:
-            color = look.ink if tick == 1.0 else look.grid
-            canvas.segment((x(tick), y), (x(tick), bottom), color, level=GRID)
-            canvas.text(x(tick), bottom + 16, f"{tick:g}", align="center",
-                        color=look.ink if tick == 1.0 else None)  # fmt: skip
+    draw_ratio_grid(canvas, axis, _TICKS, (y, bottom), words_below=16, one=look.ink)
     if not rows:
         canvas.text(left, y + 14, text.get("loadtest.nothing", language), color=look.ink)
     if size.name == "article" and rows:
@@ -99,7 +91,7 @@ def loadtest_ratio(
             canvas.text(canvas.width - themes.MARGIN - edge, y - 4,
                         text.get(f"loadtest.ratio.{key}", language), align="right")  # fmt: skip
     for index, row in enumerate(rows):
-        _ratio_row(canvas, y + 14 + (index + 0.5) * _ROW, row, left, x,
+        _ratio_row(canvas, y + 14 + (index + 0.5) * _ROW, row, axis,
                    numbered=size.name == "article")  # fmt: skip
     height = foot(canvas, bottom + 46, [])
     ratios = [row["measured_s"] / row["predicted_s"] for row in rows]
@@ -136,21 +128,22 @@ def _limits(rows: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
 
 
 def _ratio_row(
-    canvas: Canvas, y: float, row: Mapping[str, Any], left: float, x: Any, *, numbered: bool
+    canvas: Canvas, y: float, row: Mapping[str, Any], axis: LogAxis, *, numbered: bool
 ) -> None:
     look, predicted = canvas.theme, row["predicted_s"]
-    canvas.text(left - 12, y, _name(row), align="right", color=look.ink)
+    canvas.text(axis.start - 12, y, _name(row), align="right", color=look.ink)
     if finite(row["predicted_low_s"], row["predicted_high_s"]):
-        band = Box(x(row["predicted_low_s"] / predicted), y - 8,
-                   x(row["predicted_high_s"] / predicted), y + 8)  # fmt: skip
+        band = Box(axis.cut(row["predicted_low_s"] / predicted), y - 8,
+                   axis.cut(row["predicted_high_s"] / predicted), y + 8)  # fmt: skip
         canvas.rectangle(band, fill=look.free, level=GRID)
     ratio = row["measured_s"] / predicted
+    ends = None
     if finite(row["measured_low_s"], row["measured_high_s"]):
-        ends = (max(row["measured_low_s"], 1e-9) / predicted, row["measured_high_s"] / predicted)
-        canvas.segment((x(ends[0]), y), (x(ends[1]), y), look.ink, width=2.0, level=MARK)
+        low, high = max(row["measured_low_s"], 1e-9) / predicted, row["measured_high_s"] / predicted
+        ends = ((axis.cut(low), y), (axis.cut(high), y))
     words = f"{numbers.milliseconds(row['measured_s'])} / {numbers.milliseconds(predicted)}"
-    canvas.symbol((x(ratio), y), "circle", 64, fill=look.background, stroke=look.ink, width=1.8,
-                  level=FOCUS, tip={_name(row): f"{words} = {ratio:.2f}"})  # fmt: skip
+    draw_whisker(canvas, (axis.cut(ratio), y), ends, width=2.0,
+                 tip={_name(row): f"{words} = {ratio:.2f}"})  # fmt: skip
     if numbered:
         edge = canvas.width - themes.MARGIN
         canvas.text(edge - 86, y, numbers.milliseconds(row["measured_s"]), align="right",
@@ -160,20 +153,15 @@ def _ratio_row(
 
 @dataclass(frozen=True)
 class _Panel:
-    """A box with log2 x and linear y."""
+    """A box with logarithmic x and linear y."""
 
     box: Box
-    x_range: tuple[float, float]
+    x: LogAxis
     y_top: float
 
     def at(self, place: float, value: float) -> Point:
-        low, high = self.x_range
-        part = (math.log2(place) - low) / (high - low)
         up = min(max(value / self.y_top, 0.0), 1.0)
-        return (
-            self.box.left + part * (self.box.right - self.box.left),
-            self.box.bottom - up * (self.box.bottom - self.box.top),
-        )
+        return self.x.at(place), self.box.bottom - up * (self.box.bottom - self.box.top)
 
 
 def loadtest_curves(
@@ -229,8 +217,8 @@ def loadtest_curves(
         mine = [row for row in rows if row["axis"] == axis]
         if not mine:
             continue
-        places = [math.log2(row["place"]) for row in mine]
-        reach = (min(places), max(places))
+        places = [row["place"] for row in mine]
+        reach = LogAxis(left, right, min(places), max(places))
         fixed = (
             text.get("loadtest.curves.at_batch", language,
                      value=numbers.count(point["concurrency"]))
@@ -275,7 +263,7 @@ def _draw_panel(
                 color=look.ink, bold=True)  # fmt: skip
     canvas.text(box.right, box.top - 14, fixed, align="right")
     for value in _ticks(panel.y_top, kind):
-        _, level = panel.at(2 ** panel.x_range[0], value)
+        _, level = panel.at(panel.x.low, value)
         canvas.segment((box.left, level), (box.right, level), look.grid)
         word = numbers.percent(value) if kind == "share" else f"{value * 1e3:g}"
         canvas.text(box.left - 8, level, word, align="right")
@@ -290,23 +278,23 @@ def _draw_panel(
         canvas.polyline(
             [panel.at(row["place"], row[f"{kind}{suffix}"]) for row in fitted], color, width=2.0
         )
-    at, _ = panel.at(here, 0.0)
+    at = panel.x.at(here)
     if box.left - 1 <= at <= box.right + 1:
         canvas.segment((at, box.top), (at, box.bottom), look.mute, dash=(2, 3))
     if kind == "share":
         for limit, dash in ((0.2, (6, 4)), (0.5, ())):
-            _, level = panel.at(2 ** panel.x_range[0], limit)
+            _, level = panel.at(panel.x.low, limit)
             canvas.segment((box.left, level), (box.right, level), look.rule, dash=dash)
     else:
         for row in rows:
             if row["kind"] == "measured":
                 _dot(canvas, panel, row)
     canvas.segment((box.left, box.bottom), (box.right, box.bottom), look.rule)
-    step = 2 if axis == "context" and panel.x_range[1] - panel.x_range[0] > 5 else 1
-    for exponent in range(math.ceil(panel.x_range[0]), math.floor(panel.x_range[1]) + 1, step):
-        x, _ = panel.at(2.0**exponent, 0.0)
+    first, last = math.log2(panel.x.low), math.log2(panel.x.high)
+    step = 2 if axis == "context" and last - first > 5 else 1
+    for exponent in range(math.ceil(first), math.floor(last) + 1, step):
         word = numbers.context(2.0**exponent) if axis == "context" else f"{2**exponent}"
-        canvas.text(x, box.bottom + 16, word, align="center")
+        canvas.text(panel.x.at(2.0**exponent), box.bottom + 16, word, align="center")
     if kind == "share":
         key = "loadtest.axis.context" if axis == "context" else "loadtest.ticks.batch"
         canvas.text(box.right, box.bottom + 36, text.get(key, language), color=look.ink,
@@ -323,13 +311,8 @@ def _ticks(top: float, kind: str) -> list[float]:
 
 
 def _dot(canvas: Canvas, panel: _Panel, row: Mapping[str, Any]) -> None:
-    look = canvas.theme
+    place, ends = row["place"], None
     if finite(row["step_low_s"], row["step_high_s"]):
-        canvas.segment(
-            panel.at(row["place"], row["step_low_s"]),
-            panel.at(row["place"], row["step_high_s"]),
-            look.ink, width=1.6, level=MARK,
-        )  # fmt: skip
+        ends = (panel.at(place, row["step_low_s"]), panel.at(place, row["step_high_s"]))
     words = numbers.milliseconds(row["step_s"])
-    canvas.symbol(panel.at(row["place"], row["step_s"]), "circle", 64, fill=look.background,
-                  stroke=look.ink, width=1.8, level=FOCUS, tip={words: words})  # fmt: skip
+    draw_whisker(canvas, panel.at(place, row["step_s"]), ends, width=1.6, tip={words: words})

@@ -208,6 +208,12 @@ def draw_axes(canvas: Canvas, plane: Plane, contexts: set[float], many: set[floa
                     color=ink if measured else mute)  # fmt: skip
 
 
+def draw_ring(canvas: Canvas, at: Point) -> None:
+    """Mark the operating point."""
+    for color, width in ((canvas.theme.background, 6.0), (canvas.theme.ink, 2.2)):
+        canvas.symbol(at, "circle", 330, fill="transparent", stroke=color, width=width)
+
+
 def draw_dots(
     canvas: Canvas,
     dots: Sequence[tuple[Point, str, bool]],
@@ -218,7 +224,6 @@ def draw_dots(
     ink, background = canvas.theme.ink, canvas.theme.background
     for at, words, ring in dots:
         if ring:
-            canvas.symbol(at, "circle", 330, fill="transparent", stroke=background, width=6)
-            canvas.symbol(at, "circle", 330, fill="transparent", stroke=ink, width=2.2)
+            draw_ring(canvas, at)
         canvas.symbol(at, "circle", 78, fill="transparent" if hollow else background, stroke=ink,
                       width=1.8, level=MARK, tip={words: words} if words else None)  # fmt: skip

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ledgerkit import text
 from ledgerkit.charts import theme as themes
+from ledgerkit.charts._lines import LogAxis, draw_ratio_grid
 from ledgerkit.charts._page import foot, header, meta, resolve_language
 from ledgerkit.charts._trails import read_rows
-from ledgerkit.charts.canvas import GRID, MARK, WASH, Canvas
-from ledgerkit.charts.metrics import text_width
+from ledgerkit.charts.canvas import MARK, WASH, Canvas, Point
+from ledgerkit.charts.metrics import Box, text_width
 from ledgerkit.errors import FigureError
 
 if TYPE_CHECKING:
@@ -53,25 +54,19 @@ class _Panel:
     """One square of predicted against measured seconds, both logarithmic."""
 
     def __init__(self, left: float, top: float, low: float, high: float) -> None:
-        self.left, self.top, self.low, self.high = left, top, math.log(low), math.log(high)
+        self.low, self.high = low, high
+        self.across = LogAxis(left, left + SIDE, low, high)
+        self.up = LogAxis(top + SIDE, top, low, high)
 
-    def x(self, seconds: float) -> float:
-        return self.left + SIDE * self._place(seconds)
+    def at(self, measured: float, predicted: float) -> Point:
+        return self.across.at(measured), self.up.at(predicted)
 
-    def y(self, seconds: float) -> float:
-        return self.top + SIDE * (1.0 - self._place(seconds))
-
-    def _place(self, seconds: float) -> float:
-        return (math.log(seconds) - self.low) / (self.high - self.low)
-
-    def band(self, factor: float) -> list[tuple[float, float]]:
+    def band(self, factor: float) -> list[Point]:
         """Corners of the band, cut at the edges of the square."""
-        low, high = math.exp(self.low), math.exp(self.high)
-        return [
-            (self.x(low), self.y(low)), (self.x(low), self.y(low * factor)),
-            (self.x(high / factor), self.y(high)), (self.x(high), self.y(high)),
-            (self.x(high), self.y(high / factor)), (self.x(low * factor), self.y(low)),
-        ]  # fmt: skip
+        low, high = self.low, self.high
+        corners = ((low, low), (low, low * factor), (high / factor, high), (high, high),
+                   (high, high / factor), (low * factor, low))  # fmt: skip
+        return [self.at(*corner) for corner in corners]
 
 
 def _key(canvas: Canvas, y: float, series: Mapping[str, Series]) -> float:
@@ -178,12 +173,11 @@ def _draw_panel(
     seconds = [row[name] for row in rows for name in ("measured_s", "predicted_s")]
     panel = _Panel(left, top, min(seconds) / 1.3, max(seconds) * 1.3)
     canvas.polygon(panel.band(rows[0]["factor"]), canvas.theme.free, level=WASH)
-    ends = [math.exp(panel.low), math.exp(panel.high)]
-    canvas.segment((panel.x(ends[0]), panel.y(ends[0])), (panel.x(ends[1]), panel.y(ends[1])),
-                   canvas.theme.rule)  # fmt: skip
-    for power in range(math.ceil(panel.low / math.log(10)), math.ceil(panel.high / math.log(10))):
+    low, high = panel.low, panel.high
+    canvas.segment(panel.at(low, low), panel.at(high, high), canvas.theme.rule)
+    for power in range(math.ceil(math.log10(low)), math.ceil(math.log10(high))):
         tick = 10.0**power
-        x, y = panel.x(tick), panel.y(tick)
+        x, y = panel.at(tick, tick)
         canvas.segment((x, top), (x, top + SIDE), canvas.theme.grid)
         canvas.segment((left, y), (left + SIDE, y), canvas.theme.grid)
         canvas.text(x, top + SIDE + 14, _seconds(tick), align="center")
@@ -200,7 +194,7 @@ def _draw_panel(
             f"{predicted} {_precise(row['predicted_s'])}, {row['rows']}"
         }
         canvas.symbol(
-            (panel.x(row["measured_s"]), panel.y(row["predicted_s"])), one.shape,
+            panel.at(row["measured_s"], row["predicted_s"]), one.shape,
             18 + 6 * math.sqrt(row["rows"]), fill=one.color, width=0.6, level=MARK, tip=tip,
             opacity=0.75,
         )  # fmt: skip
@@ -269,28 +263,18 @@ def accuracy_groups(
     top = header(canvas, title, [subtitle])
     names = [f"{row['group']} ({row['rows']})" for row in rows]
     left = themes.MARGIN + max(text_width(name, themes.SMALL) for name in names) + 14
-    right = canvas.width - themes.MARGIN - 44
-    low, high = math.log(0.45), math.log(2.6)
-
-    def x(ratio: float) -> float:
-        return left + (right - left) * (min(max(math.log(ratio), low), high) - low) / (high - low)
-
+    axis = LogAxis(left, canvas.width - themes.MARGIN - 44, 0.45, 2.6)
     bottom = top + PITCH * len(rows)
     factor = rows[0]["factor"]
-    canvas.polygon(
-        [(x(1 / factor), top - 8), (x(factor), top - 8), (x(factor), bottom - 8),
-         (x(1 / factor), bottom - 8)],
-        look.free, level=WASH,
-    )  # fmt: skip
-    for tick in TICKS:
-        canvas.segment((x(tick), top - 8), (x(tick), bottom - 8),
-                       look.rule if tick == 1 else look.grid, level=GRID)  # fmt: skip
-        canvas.text(x(tick), bottom + 6, f"{tick:g}", align="center")
+    band = Box(axis.cut(1 / factor), top - 8, axis.cut(factor), bottom - 8)
+    canvas.rectangle(band, fill=look.free, level=WASH)
+    draw_ratio_grid(canvas, axis, TICKS, (top - 8, bottom - 8), words_below=14, one=look.rule)
     for index, (row, name) in enumerate(zip(rows, names, strict=True)):
         y, one = top + PITCH * index, series[row["model"]]
         canvas.text(themes.MARGIN, y, name, color=look.ink)
-        canvas.segment((x(row["low"]), y), (x(row["high"]), y), one.color, width=2.2, level=MARK)
-        canvas.symbol((x(row["median"]), y), one.shape, 80, fill=one.color)
+        canvas.segment((axis.cut(row["low"]), y), (axis.cut(row["high"]), y), one.color, width=2.2,
+                       level=MARK)  # fmt: skip
+        canvas.symbol((axis.cut(row["median"]), y), one.shape, 80, fill=one.color)
         canvas.text(canvas.width - themes.MARGIN, y, f"{row['median']:.2f}", align="right",
                     color=look.ink)  # fmt: skip
     finding = text.get("accuracy.groups.foot", language)

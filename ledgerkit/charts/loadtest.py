@@ -16,6 +16,7 @@ from ledgerkit.charts._loadtest_plane import (
     contour,
     draw_axes,
     draw_dots,
+    draw_ring,
     draw_room,
     draw_shares,
     shade,
@@ -229,8 +230,7 @@ def _map(
     ]
     here = (plane.x(verdict["context_tokens"]), plane.y(verdict["concurrency"]))
     if not any(ring for _, _, ring in dots) and plane.inside(here):
-        canvas.symbol(here, "circle", 330, fill="transparent", stroke=look.background, width=6)
-        canvas.symbol(here, "circle", 330, fill="transparent", stroke=look.ink, width=2.2)
+        draw_ring(canvas, here)
     draw_dots(canvas, dots)
     for row in rows:
         at = (plane.x(row["context_tokens"]), plane.y(row["concurrency"]))
