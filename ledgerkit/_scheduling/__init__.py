@@ -1,0 +1,1 @@
+"""Scheduling mechanisms on the cost table: steps that mix, verify or draft."""
