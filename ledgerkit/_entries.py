@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ledgerkit._amounts import run_phase
+from ledgerkit._amounts import run_phase, run_step
 from ledgerkit._explain import Value, chunks
 from ledgerkit._expressions import DECODE, PREFILL, Formula, OperationFormulas, link_formula
 from ledgerkit.costs.memory import RESERVE_BYTES, Holding, stage_bytes
 from ledgerkit.costs.operations import Operation
 from ledgerkit.costs.table import CostTable
 from ledgerkit.kernels import columns as c
-from ledgerkit.kernels import step as kernels
 from ledgerkit.spec.axes import PHASES, UNITS, Account, Basis, Ledger, Phase, Resource
 from ledgerkit.spec.deployment import Workload
 from ledgerkit.spec.workpoint import WorkPoint
@@ -224,15 +223,11 @@ class _PhaseBook:
             return float(self.mid.links[i, c.C_TIME])
         scalars = self.table.scalars["mid"].copy()
         scalars[:, c.OVERLAP] = 0.0
-        links = self.table.link_rows["mid"][self.phase]
-        op_sum = np.zeros((len(self.table.operations), c.AMOUNTS))
-        link_sum = np.zeros((len(links), c.LINK_AMOUNTS))
-        for n, p, sequences, group, sampled, batches in self._steps():
-            kernels.step(
-                self.table.ops["mid"][self.phase], links, scalars[self.phase], n, p, sequences,
-                group, sampled, batches, op_sum, link_sum, np.zeros(c.HOST_AMOUNTS),
-            )  # fmt: skip
-        return float(link_sum[i, c.C_TIME])
+        return sum(
+            float(run_step(self.table, self.point, scalars[self.phase], self.phase, step)
+                  .links[i, c.C_TIME])
+            for step in self._steps()
+        )  # fmt: skip
 
     def _steps(self) -> Iterator[tuple[float, float, float, float, float, float]]:
         point = self.point
@@ -312,16 +307,9 @@ class _PhaseBook:
         table = self.table
         scalars = table.scalars["mid"][self.phase].copy()
         scalars[[c.KERNELS, c.HOST_STEP_S, c.HOST_SEQUENCE_S]] = 0.0
-        links = table.link_rows["mid"][self.phase]
-        op_sum = np.zeros((len(table.operations), c.AMOUNTS))
-        link_sum = np.zeros((len(links), c.LINK_AMOUNTS))
         return tuple(
-            kernels.step(
-                table.ops["mid"][self.phase], links, scalars, n, p, sequences, group, sampled,
-                batches, op_sum, link_sum, np.zeros(c.HOST_AMOUNTS),
-            )
-            for n, p, sequences, group, sampled, batches in self._steps()
-        )  # fmt: skip
+            run_step(table, self.point, scalars, self.phase, step).seconds for step in self._steps()
+        )
 
 
 def _names(expression: str) -> set[str]:

@@ -17,11 +17,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run one ledger and one sweep, and say how long it took."""
+    """Run one steady state and one sweep, and say how long it took."""
     import ledgerkit as lk
 
     started = time.perf_counter()
-    lk.ledger(
+    lk.steady_state(
         "llama-3.1-8b",
         "h100-sxm-80gb",
         lk.Deployment(),

@@ -1,6 +1,7 @@
 """The cost of engine steps: one point in detail, or many points in totals.
 
-One file, because numba's cache does not see changes in imported helpers.
+One file, because numba's cache does not see changes in imported helpers. Arrays are indexed one
+axis at a time and measured by ``len``, so that the same source runs on nested lists, see ``_jit``.
 """
 
 from __future__ import annotations
@@ -205,26 +206,26 @@ def step(
     one = np.empty(AMOUNTS)
     work = 0.0
     busiest = 0.0
-    for i in range(ops.shape[0]):
+    for i in range(len(ops)):
         _operation(ops[i], n, p, sequences, group_tokens, sampled, batches, one)
         for j in range(AMOUNTS):
-            op_sum[i, j] += one[j]
+            op_sum[i][j] += one[j]
         seconds: float = one[A_TIME_COMPUTE] + one[A_TIME_MEMORY]
         work += seconds
-        busiest += seconds * (ops[i, AMOUNT_COUNT] / ops[i, COUNT])
+        busiest += seconds * (ops[i][AMOUNT_COUNT] / ops[i][COUNT])
     wire = np.empty(LINK_AMOUNTS)
     communication = 0.0
-    for i in range(links.shape[0]):
+    for i in range(len(links)):
         _link(links[i], n * sequences, group_tokens, batches, wire)
         communication += wire[C_TIME]
     exposed = 1.0
     if communication > 0.0 and scalars[OVERLAP] > 0.0:
         exposed = 1.0 - scalars[OVERLAP] * min(work, communication) / communication
-    for i in range(links.shape[0]):
+    for i in range(len(links)):
         _link(links[i], n * sequences, group_tokens, batches, wire)
-        link_sum[i, C_BYTES] += wire[C_BYTES]
-        link_sum[i, C_STEPS] += wire[C_STEPS]
-        link_sum[i, C_TIME] += wire[C_TIME] * exposed
+        link_sum[i][C_BYTES] += wire[C_BYTES]
+        link_sum[i][C_STEPS] += wire[C_STEPS]
+        link_sum[i][C_TIME] += wire[C_TIME] * exposed
     stages: float = max(0.0, batches * busiest - work)
     busy: float = work + communication * exposed + stages
     if scalars[CAPTURED] == 1.0:
@@ -284,39 +285,39 @@ def book(
     op_sum: Table, link_sum: Table, host_sum: Table, op_ledger: npt.NDArray[np.int64],
     out: Table,
 ) -> None:  # fmt: skip
-    """Sum amounts by ledger into ``out[3, 5]``: flop, read, write, communicate, time.
+    """Sum amounts by ledger into ``out[3][5]``: flop, read, write, communicate, time.
 
     ``op_ledger[n_ops]`` is 0 for attention_kv and 1 for ffn_mlp; links and host are scheduling.
     """
     carry = np.empty((3, 5))
     for i in range(3):
         for j in range(5):
-            out[i, j] = carry[i, j] = 0.0
-    for i in range(op_sum.shape[0]):
+            out[i][j] = carry[i][j] = 0.0
+    for i in range(len(op_sum)):
         ledger = op_ledger[i]
         for j in range(3):
-            out[ledger, j], carry[ledger, j] = _add(out[ledger, j], carry[ledger, j], op_sum[i, j])
+            out[ledger][j], carry[ledger][j] = _add(out[ledger][j], carry[ledger][j], op_sum[i][j])
         for j in (A_TIME_COMPUTE, A_TIME_MEMORY):
-            out[ledger, 4], carry[ledger, 4] = _add(out[ledger, 4], carry[ledger, 4], op_sum[i, j])
-    for i in range(link_sum.shape[0]):
-        out[2, 3], carry[2, 3] = _add(out[2, 3], carry[2, 3], link_sum[i, C_BYTES])
-        out[2, 4], carry[2, 4] = _add(out[2, 4], carry[2, 4], link_sum[i, C_TIME])
+            out[ledger][4], carry[ledger][4] = _add(out[ledger][4], carry[ledger][4], op_sum[i][j])
+    for i in range(len(link_sum)):
+        out[2][3], carry[2][3] = _add(out[2][3], carry[2][3], link_sum[i][C_BYTES])
+        out[2][4], carry[2][4] = _add(out[2][4], carry[2][4], link_sum[i][C_TIME])
     for j in (H_LAUNCH, H_HOST, H_STAGES):
-        out[2, 4], carry[2, 4] = _add(out[2, 4], carry[2, 4], host_sum[j])
+        out[2][4], carry[2][4] = _add(out[2][4], carry[2][4], host_sum[j])
     for i in range(3):
         for j in range(5):
-            out[i, j] += carry[i, j]
+            out[i][j] += carry[i][j]
 
 
 @kernel
 def _clear(op_sum: Table, link_sum: Table, host_sum: Table) -> None:
     """Set all sums to zero; loops compile faster than slices do."""
-    for i in range(op_sum.shape[0]):
+    for i in range(len(op_sum)):
         for j in range(AMOUNTS):
-            op_sum[i, j] = 0.0
-    for i in range(link_sum.shape[0]):
+            op_sum[i][j] = 0.0
+    for i in range(len(link_sum)):
         for j in range(LINK_AMOUNTS):
-            link_sum[i, j] = 0.0
+            link_sum[i][j] = 0.0
     for j in range(HOST_AMOUNTS):
         host_sum[j] = 0.0
 
@@ -339,11 +340,11 @@ def totals(
     out : float64[n_points, 2, 3, 5]
         Phase (prefill, decode) × ledger × (flop, read, write, communicate, time).
     """
-    n_ops = tables.shape[1]
+    n_ops = len(tables[0])
     op_sum = np.empty((n_ops, AMOUNTS))
-    link_sum = np.empty((links.shape[1], LINK_AMOUNTS))
+    link_sum = np.empty((len(links[0]), LINK_AMOUNTS))
     host_sum = np.empty(HOST_AMOUNTS)
-    for i in range(prompts.shape[0]):
+    for i in range(len(prompts)):
         for phase in range(2):
             _clear(op_sum, link_sum, host_sum)
             ops, wires, host = tables[phase], links[phase], scalars[phase]
@@ -356,4 +357,4 @@ def totals(
                     ops, wires, host, 1.0, contexts[i] - 1.0, sequences[i], group_tokens[i],
                     sequences[i], batches[i], op_sum, link_sum, host_sum,
                 )  # fmt: skip
-            book(op_sum, link_sum, host_sum, op_ledger, out[i, phase])
+            book(op_sum, link_sum, host_sum, op_ledger, out[i][phase])
