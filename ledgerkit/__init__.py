@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ledgerkit._ledger import Ledger, ledger
     from ledgerkit._steady_state import SteadyState, steady_state
     from ledgerkit._sweep import Sweep, geomspace, sweep, zip_axes
+    from ledgerkit._techniques import Transfer, transfer
     from ledgerkit.catalog.engines import engines
     from ledgerkit.catalog.hardware import hardware, load_hardware
     from ledgerkit.catalog.models import load_model, models
@@ -39,6 +40,7 @@ __all__ = [
     "Model",
     "SteadyState",
     "Sweep",
+    "Transfer",
     "Workload",
     "__version__",
     "cache_table",
@@ -60,6 +62,7 @@ __all__ = [
     "set_language",
     "steady_state",
     "sweep",
+    "transfer",
     "widgets",
     "zip_axes",
 ]
@@ -74,6 +77,7 @@ _HOMES = {
     "Model": "ledgerkit.spec.model",
     "SteadyState": "ledgerkit._steady_state",
     "Sweep": "ledgerkit._sweep",
+    "Transfer": "ledgerkit._techniques",
     "Workload": "ledgerkit.spec.deployment",
     "cache_table": "ledgerkit._cache_table",
     "calibrate": "ledgerkit._calibration",
@@ -91,6 +95,7 @@ _HOMES = {
     "set_language": "ledgerkit.text",
     "steady_state": "ledgerkit._steady_state",
     "sweep": "ledgerkit._sweep",
+    "transfer": "ledgerkit._techniques",
     "zip_axes": "ledgerkit._sweep",
 }
 """The module that defines each lazy name."""

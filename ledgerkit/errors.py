@@ -15,8 +15,10 @@ __all__ = [
     "HubError",
     "LedgerError",
     "LoadTestError",
+    "SimulationCancelledError",
     "SweepCancelledError",
     "SweepError",
+    "TechniqueError",
     "UnsupportedArchitectureError",
     "UnsupportedDtypeError",
     "WorkloadError",
@@ -122,6 +124,14 @@ class SweepError(LedgerError):
 
 class SweepCancelledError(LedgerError):
     """A sweep that was cancelled; what it had found is in its ``partial``."""
+
+
+class TechniqueError(LedgerError):
+    """A technique that a model has already, lacks or cannot take, or a setting it lacks."""
+
+
+class SimulationCancelledError(LedgerError):
+    """A simulation that was cancelled."""
 
 
 class FigureError(LedgerError):

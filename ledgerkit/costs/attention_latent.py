@@ -71,5 +71,7 @@ def latent_operations(
         )
     ]  # fmt: skip
     if attention.indexer is not None:
-        operations += indexer_operation(attention.indexer, 1.0, count, deployment)
+        operations += indexer_operation(
+            attention.indexer, attention.indexer.ratio, count, deployment
+        )
     return operations

@@ -59,7 +59,7 @@ def softmax_operations(
         )
     ]  # fmt: skip
     if indexer is not None:
-        operations += indexer_operation(indexer, 1.0, count, deployment)
+        operations += indexer_operation(indexer, indexer.ratio, count, deployment)
     return operations
 
 

@@ -188,7 +188,7 @@ def _index_holdings(
         Holding(
             name="index_keys", ledger="attention_kv", account="indexer", layers_by_stage=layers,
             per_token=index_key_bytes(indexer, deployment.kv_dtype),
-            ratio=attention.ratio if isinstance(attention, CompressedAttention) else 1,
+            ratio=attention.ratio if isinstance(attention, CompressedAttention) else indexer.ratio,
             tp_copies=float(deployment.tp), source="index keys of all tokens",
         )
     ]  # fmt: skip

@@ -66,10 +66,12 @@ class Indexer(Frozen):
     owned: bool = True
     """False: the layer reuses the selection of an earlier layer; no weights, no keys."""
     key_heads: Size = 1
+    ratio: Size = 1
+    """Tokens that share a key: blocks are scored, not tokens."""
 
     @property
     def elements_per_token(self) -> int:
-        """Index-key elements that one token adds."""
+        """Elements of the index keys of one token, or of one block of ``ratio`` tokens."""
         return self.key_heads * self.head_dim * self.owned
 
 

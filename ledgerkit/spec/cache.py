@@ -159,5 +159,6 @@ def layer_cache_bytes(
         case _:
             size = kept_tokens(context, attention.limit) * token_bytes(attention, kv_dtype)
             if attention.indexer is not None:
-                size += context * index_key_bytes(attention.indexer, indexer_dtype or kv_dtype)
+                keys = context // attention.indexer.ratio
+                size += keys * index_key_bytes(attention.indexer, indexer_dtype or kv_dtype)
             return size

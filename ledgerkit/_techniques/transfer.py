@@ -1,0 +1,378 @@
+"""The double entry of a technique: the difference of two ledgers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from ledgerkit._techniques.break_even import BreakEven, find
+from ledgerkit._techniques.point import Point
+from ledgerkit._techniques.sides import Row, Side, State
+from ledgerkit.errors import TechniqueError
+from ledgerkit.spec.axes import (
+    LEDGERS,
+    PHASES,
+    UNITS,
+    Account,
+    Ledger,
+    Phase,
+    Resource,
+    Verb,
+)
+
+if TYPE_CHECKING:
+    import altair as alt
+    import polars as pl
+
+__all__ = ["Step", "Transfer"]
+
+_VERBS: dict[Resource, Verb] = {
+    "compute": "compute_less",
+    "read": "read_less",
+    "write": "read_less",
+    "resident": "store_less",
+    "communicate": "communicate_less",
+    "steps": "schedule_better",
+}
+NET_UNITS = {
+    "ttft_s": "s",
+    "tpot_s": "s",
+    "e2e_s": "s",
+    "tokens_per_s": "1/s",
+    "tokens_per_s_device": "1/s",
+    "resident_bytes_device": "B",
+    "max_concurrency": "1",
+    "usd_per_million_tokens": "USD",
+}
+"""Names and units of ``Transfer.net``."""
+_MORE_IS_BETTER = ("tokens_per_s", "tokens_per_s_device", "max_concurrency")
+
+Key = tuple[Phase, Resource, Ledger, Account]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One technique with its settings."""
+
+    technique: str
+    action: Literal["apply", "remove"]
+    settings: Mapping[str, Any]
+    change: Callable[..., State]
+    """(state, **settings) -> state."""
+
+    def __call__(self, state: State) -> State:
+        return self.change(state, **self.settings)
+
+    @property
+    def label(self) -> str:
+        """Technique, and whether it is removed."""
+        return self.technique if self.action == "apply" else f"-{self.technique}"
+
+
+class Transfer:
+    """What a technique saves and where it books the cost, as the difference of two ledgers.
+
+    Made by ``lk.transfer``. A negative change is a credit (saved), a positive one a debit (paid).
+    Decode amounts are per output token of every sequence that decodes.
+    """
+
+    def __init__(self, steps: tuple[Step, ...], start: State, *, backwards: bool = False) -> None:
+        self.steps = steps
+        self.start = start
+        self.backwards = backwards
+        """True: the ledger after the steps is the one before."""
+        state = start
+        for step in steps:
+            state = step(state)
+        first, last = Side(start), Side(state)
+        self.before: Side = last if backwards else first
+        self.after: Side = first if backwards else last
+
+    @property
+    def technique(self) -> str:
+        """Names of the techniques, in order."""
+        return " + ".join(step.technique for step in self.steps)
+
+    def __repr__(self) -> str:
+        old, new = self.before.net["tpot_s"], self.after.net["tpot_s"]
+        return (
+            f"Transfer({self.technique!r}: {self.before.point.model.slug} -> "
+            f"{self.after.point.model.slug}, tpot {old * 1e3:.2f} -> {new * 1e3:.2f} ms)"
+        )
+
+    def __neg__(self) -> Transfer:
+        """The same two ledgers, the other way round."""
+        return Transfer(self.steps, self.start, backwards=not self.backwards)
+
+    reversed = __neg__
+
+    # books -----------------------------------------------------------------------------------
+
+    @cached_property
+    def _sums(self) -> dict[Key, tuple[float, float, float | None, float | None]]:
+        """Before and after by key, on the busiest device and on the replica."""
+        keys: dict[Key, None] = {}
+        sums: list[dict[Key, list[Row]]] = []
+        for side in (self.before, self.after):
+            book: dict[Key, list[Row]] = {}
+            for phase in PHASES:
+                for row in side.rows(phase):
+                    key = (row.phase, row.resource, row.ledger, row.account)
+                    book.setdefault(key, []).append(row)
+                    keys[key] = None
+            sums.append(book)
+
+        def one(rows: Iterable[Row]) -> float:
+            return math.fsum(row.amount for row in rows)
+
+        def all_devices(rows: Iterable[Row]) -> float | None:
+            amounts = [row.replica for row in rows]
+            return None if None in amounts else math.fsum(a for a in amounts if a is not None)
+
+        order: dict[str, int] = {name: n for n, name in enumerate((*PHASES, *UNITS, *LEDGERS))}
+        found = {}
+        for key in sorted(keys, key=lambda k: (order[k[0]], order[k[1]], order[k[2]])):
+            old, new = (book.get(key, []) for book in sums)
+            found[key] = (one(old), one(new), all_devices(old), all_devices(new))
+        return found
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        """One row per phase, resource, ledger and account.
+
+        Columns: phase, resource, unit, verb (null for the time of attention and FFN, which follows
+        from the other resources), ledger, account, before, after, change (of the busiest device),
+        share_of_before (change over the total before, of that phase and resource), side
+        (``credit``, ``debit``, ``none``), before_replica, after_replica, change_replica (of all
+        devices; null for time and steps).
+        """
+        import polars as pl
+
+        totals: dict[tuple[Phase, Resource], float] = {}
+        for (phase, resource, _, _), (old, _, _, _) in self._sums.items():
+            totals[phase, resource] = totals.get((phase, resource), 0.0) + old
+        rows = []
+        for (phase, resource, ledger, account), values in self._sums.items():
+            old, new, old_all, new_all = values
+            whole = totals[phase, resource]
+            change = new - old
+            rows.append(
+                {
+                    "phase": phase,
+                    "resource": resource,
+                    "unit": UNITS[resource],
+                    "verb": _verb(resource, ledger),
+                    "ledger": ledger,
+                    "account": account,
+                    "before": old,
+                    "after": new,
+                    "change": change,
+                    "share_of_before": change / whole if whole else None,
+                    "side": "credit" if change < 0 else "debit" if change > 0 else "none",
+                    "before_replica": old_all,
+                    "after_replica": new_all,
+                    "change_replica": (
+                        None if old_all is None or new_all is None else new_all - old_all
+                    ),
+                }
+            )
+        text = ("phase", "resource", "unit", "verb", "ledger", "account", "side")
+        names = list(rows[0])
+        return pl.DataFrame(
+            rows, schema={name: pl.String if name in text else pl.Float64 for name in names}
+        )
+
+    @property
+    def credits(self) -> pl.DataFrame:
+        """Rows that the technique saves."""
+        return self.table.filter(side="credit")
+
+    @property
+    def debits(self) -> pl.DataFrame:
+        """Rows that the technique pays."""
+        return self.table.filter(side="debit")
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing changes."""
+        return all(old == new for old, new, _, _ in self._sums.values())
+
+    @property
+    def books_a_cost(self) -> bool:
+        """Whether any amount rises, of one device or of all; if none does, check the model.
+
+        Time is left out: it follows from the other amounts.
+        """
+        for (_, resource, _, _), (old, new, old_all, new_all) in self._sums.items():
+            grows = new > old or (new_all or 0.0) > (old_all or 0.0)
+            if grows and resource != "time":
+                return True
+        return False
+
+    def total(self, phase: Phase = "decode", resource: Resource = "time") -> tuple[float, float]:
+        """Amount before and after, on the busiest device."""
+        return self.before.total(phase, resource), self.after.total(phase, resource)
+
+    @cached_property
+    def net(self) -> pl.DataFrame:
+        """What a user notices.
+
+        Columns: name (ttft_s, tpot_s, e2e_s, tokens_per_s of a replica and of a device,
+        resident_bytes_device, max_concurrency, usd_per_million_tokens where the device has a
+        price), unit, before, after, change, better (null where nothing changes).
+        """
+        import polars as pl
+
+        rows = []
+        for name, unit in NET_UNITS.items():
+            if name not in self.before.net or name not in self.after.net:
+                continue
+            old, new = self.before.net[name], self.after.net[name]
+            better = None if old == new else (new > old) == (name in _MORE_IS_BETTER)
+            rows.append({"name": name, "unit": unit, "before": old, "after": new,
+                         "change": new - old, "better": better})  # fmt: skip
+        return pl.DataFrame(rows, schema_overrides={"better": pl.Boolean})
+
+    @property
+    def fits(self) -> tuple[str, str]:
+        """Whether the deployment fits before and after: ``yes``, ``no`` or ``uncertain``."""
+        return self.before.ledger.fits, self.after.ledger.fits
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the counterfactuals assume."""
+        known = self.start.point.model.notes
+        found: dict[str, None] = {}
+        for side in (self.before, self.after):
+            found |= dict.fromkeys(n for n in side.point.model.notes if n not in known)
+            for overlay in side.state.overlays:
+                found |= dict.fromkeys(overlay.notes)
+        return tuple(found)
+
+    # what if ---------------------------------------------------------------------------------
+
+    def moved(self, axis: str, value: float, phase: Phase = "decode") -> Transfer:
+        """Return the same transfer with one thing changed.
+
+        Parameters
+        ----------
+        axis : str
+            See ``break_even``.
+        value : float
+            Where to.
+        phase : {"prefill", "decode", "hold"}
+            Which tokens ``context`` means.
+        """
+        for n, step in enumerate(self.steps):
+            if axis in step.settings and step.settings[axis] is not None:
+                changed = replace(step, settings={**step.settings, axis: value})
+                steps = (*self.steps[:n], changed, *self.steps[n + 1 :])
+                return Transfer(steps, self.start, backwards=self.backwards)
+        point = moved_point(self.start.point, axis, value, phase)
+        return Transfer(self.steps, self.start.moved(point), backwards=self.backwards)
+
+    def break_even(
+        self,
+        axis: str,
+        resource: Resource = "time",
+        accounts: Iterable[str] | None = None,
+        *,
+        phase: Phase | None = None,
+        at: Mapping[str, float] | None = None,
+        between: tuple[float, float] | None = None,
+        weights: bool | None = None,
+    ) -> BreakEven:
+        """Where a technique turns from gain to loss, or the other way, along one axis.
+
+        Parameters
+        ----------
+        axis : str
+            ``context`` (of the phase), ``query_tokens`` (new tokens after the cached ones),
+            ``concurrency``, ``output_tokens``, ``cached_tokens``, ``link_bytes_per_s``, or a number
+            among the settings of the technique, such as ``acceptance``.
+        resource : str
+            ``compute``, ``read``, ``write``, ``resident``, ``communicate``, ``steps``, ``time``.
+        accounts : iterable of str, optional
+            Count these accounts only, and of them what follows from tokens, not from weights:
+            ``("core", "cache", "indexer")``. Default: everything.
+        phase : {"prefill", "decode", "hold"}, optional
+            Default: hold for ``resident``, otherwise decode.
+        at : dict, optional
+            Other axes, moved before: ``{"concurrency": 1, "output_tokens": 1}``.
+        between : (low, high), optional
+            Where to look; default: all that the model and the technique allow.
+        weights : bool, optional
+            Whether weights count; default: only without ``accounts``.
+
+        Returns
+        -------
+        BreakEven
+
+        Raises
+        ------
+        TechniqueError
+            The axis is unknown, or nothing can be evaluated along it.
+
+        Examples
+        --------
+        >>> import ledgerkit as lk
+        >>> work = lk.Workload(prompt_tokens=8192, output_tokens=1)
+        >>> sparse = lk.transfer(
+        ...     "dsa",
+        ...     model="deepseek-v3.2",
+        ...     hardware="h200-sxm-141gb",
+        ...     deployment=lk.Deployment(kv_dtype="fp8_ds_mla"),
+        ...     workload=work,
+        ...     action="remove",
+        ... ).reversed()
+        >>> sparse.break_even("context", "compute", ("core", "cache", "indexer")).first
+        2178
+        """
+        if resource not in UNITS:
+            raise TechniqueError("unknown resource", given=resource, allowed=", ".join(UNITS),
+                                 fix="use resource='time'")  # fmt: skip
+        chosen: Phase = phase or ("hold" if resource == "resident" else "decode")
+        start = self
+        for name, value in (at or {}).items():
+            start = start.moved(name, value, chosen)
+        return find(
+            start, axis, resource, chosen, None if accounts is None else frozenset(accounts),
+            between, weights=accounts is None if weights is None else weights,
+        )  # fmt: skip
+
+    def chart(self, **options: Any) -> alt.TopLevelMixin:
+        """Draw the transfer; options as in ``lk.charts.transfer_bars``."""
+        from ledgerkit import _plot  # the one allowed upward call
+
+        return _plot.draw("transfer", "bars", self, **options)  # type: ignore[no-any-return]
+
+
+def _verb(resource: Resource, ledger: str) -> Verb | None:
+    if resource == "time":
+        return "schedule_better" if ledger == "scheduling" else None
+    return _VERBS[resource]
+
+
+def moved_point(point: Point, axis: str, value: float, phase: Phase) -> Point:
+    """Point with one number of its workload, or the rate of its link, changed."""
+    work = point.workload
+    if axis == "context":
+        # decode is priced in the middle of the answer, memory at its end
+        less = {"prefill": 0, "decode": work.output_tokens // 2, "hold": work.output_tokens}[phase]
+        return point.with_workload(prompt_tokens=int(value) - less)
+    if axis == "query_tokens":
+        return point.with_workload(prompt_tokens=work.cached_tokens + int(value))
+    if axis in ("concurrency", "output_tokens", "cached_tokens", "prompt_tokens"):
+        return point.with_workload(**{axis: int(value)})
+    if axis == "link_bytes_per_s":
+        name = "scaleup_bytes_per_s" if point.hardware.scaleup_bytes_per_s else "pcie_bytes_per_s"
+        return point.with_hardware(**{name: float(value)})
+    raise TechniqueError(
+        "unknown axis", given=axis,
+        allowed="context, prompt_tokens, query_tokens, concurrency, output_tokens, cached_tokens, "
+        "link_bytes_per_s, or a number among the technique's settings",
+        fix="use axis='context'",
+    )  # fmt: skip
