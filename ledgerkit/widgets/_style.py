@@ -1,0 +1,100 @@
+"""Style of the panels: the colours of the figures, columns by the room there is, visible focus."""
+
+from __future__ import annotations
+
+from ledgerkit.charts.theme import FONT_STACK, THEMES
+
+_SHEET = """
+.ledgerkit { container-type: inline-size; width: 100%; overflow: hidden; border-radius: 4px;
+  font-family: %(font)s; }
+.ledgerkit .ledgerkit-panel { padding: 14px 16px; overflow: hidden; }
+.ledgerkit .ledgerkit-head { align-items: center; gap: 8px 12px; padding-bottom: 10px;
+  justify-content: space-between; flex-flow: row wrap; border-bottom: 1px solid var(--lk-grid); }
+.ledgerkit .ledgerkit-tools { align-items: center; gap: 8px 12px; flex-flow: row wrap; }
+.ledgerkit h3 { margin: 0; font-size: 18px; color: var(--lk-ink); }
+.ledgerkit h4 { margin: 10px 0 2px; font-size: 13px; color: var(--lk-ink); }
+.ledgerkit .ledgerkit-body { display: grid !important; gap: 14px 28px; align-items: start;
+  grid-template-columns: minmax(0, 1fr); margin-top: 12px; overflow: visible; }
+.ledgerkit .ledgerkit-side { gap: 2px; overflow: visible; }
+.ledgerkit .ledgerkit-stage, .ledgerkit .ledgerkit-detail { overflow-x: auto; min-width: 0; }
+@container (min-width: 880px) {
+  .ledgerkit .ledgerkit-body { grid-template-columns: 264px minmax(0, 1fr); }
+  .ledgerkit .ledgerkit-detail { grid-column: 1 / -1; display: grid !important; gap: 4px 48px;
+    grid-template-columns: repeat(2, minmax(0, 1fr)); align-items: start; }
+}
+@container (min-width: 1240px) {
+  .ledgerkit .ledgerkit-body { grid-template-columns: 276px auto minmax(300px, 1fr); }
+  .ledgerkit .ledgerkit-detail { grid-column: 3; display: flex !important; }
+}
+.ledgerkit .ledgerkit-figure { transition: opacity 0.1s; }
+.ledgerkit .lm-Widget, .ledgerkit .widget-html-content { color: var(--lk-ink); }
+.ledgerkit .widget-label { color: var(--lk-mute); text-align: left; font-size: 13px; }
+.ledgerkit .widget-hslider .widget-readout { min-width: 44px; }
+.ledgerkit .widget-readout { color: var(--lk-ink); font-weight: 700; font-size: 13px; }
+.ledgerkit .widget-html-content { font-size: 13px; line-height: 1.45; }
+.ledgerkit .ledgerkit-toolbar { display: flex; align-items: center; gap: 8px; flex-wrap: wrap; }
+.ledgerkit .ledgerkit-toolbar span { color: var(--lk-mute); font-size: 12px; }
+.ledgerkit .ledgerkit-button, .ledgerkit .ledgerkit-toolbar select,
+.ledgerkit .jupyter-button:not(.widget-toggle-button) { min-height: 28px; padding: 0 10px;
+  font: inherit; font-size: 13px; line-height: 26px; color: var(--lk-ink); cursor: pointer;
+  background: var(--lk-background); border: 1px solid var(--lk-rule); border-radius: 5px;
+  box-shadow: none; }
+.ledgerkit .ledgerkit-copy, .ledgerkit .jupyter-button.mod-primary {
+  background: var(--lk-ink) !important; color: var(--lk-background) !important; }
+.ledgerkit button:disabled, .ledgerkit select:disabled { opacity: 0.45; cursor: default; }
+.ledgerkit .widget-toggle-buttons .widget-toggle-button { min-height: 28px; font-size: 13px;
+  color: var(--lk-ink); background: var(--lk-background); border: 1px solid var(--lk-rule);
+  box-shadow: none; margin: 0 0 0 -1px; }
+.ledgerkit .widget-toggle-buttons .widget-toggle-button.mod-active {
+  background: var(--lk-ink); color: var(--lk-background); }
+.ledgerkit select, .ledgerkit input, .ledgerkit textarea { color: var(--lk-ink) !important;
+  background-color: var(--lk-background) !important; border-color: var(--lk-rule) !important;
+  font-family: inherit; }
+.ledgerkit-dark select { background-image: none !important; appearance: auto !important; }
+.ledgerkit select option { background: var(--lk-background); }
+.ledgerkit .noUi-target { background: var(--lk-grid); border: 0; box-shadow: none; }
+.ledgerkit .noUi-connect { background: var(--lk-rule); }
+.ledgerkit .noUi-handle { background: var(--lk-background); border: 2px solid var(--lk-ink);
+  box-shadow: none; }
+.ledgerkit :is(button, select, input, textarea, summary, .noUi-handle):focus-visible {
+  outline: 3px solid var(--lk-ink) !important; outline-offset: 2px; }
+.ledgerkit table { border-collapse: collapse; color: var(--lk-ink); }
+.ledgerkit th { font-weight: 400; color: var(--lk-mute); }
+.ledgerkit td, .ledgerkit th { padding: 3px 0 3px 14px; text-align: right; white-space: nowrap;
+  vertical-align: top; }
+.ledgerkit td:first-child, .ledgerkit th:first-child { text-align: left; padding-left: 0;
+  white-space: normal; }
+.ledgerkit thead th { border-bottom: 1px solid var(--lk-grid); }
+.ledgerkit .ledgerkit-swatch { display: inline-block; width: 11px; height: 11px;
+  margin-right: 8px; }
+.ledgerkit pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: 12px;
+  line-height: 1.5; background: var(--lk-free); color: var(--lk-ink); padding: 10px 12px;
+  margin: 6px 0; border-radius: 4px; font-family: var(--jp-code-font-family, monospace); }
+.ledgerkit summary { cursor: pointer; font-size: 13px; color: var(--lk-ink); padding: 4px 0; }
+.ledgerkit .ledgerkit-note { color: var(--lk-mute); font-size: 12px; }
+.ledgerkit .ledgerkit-error { border-left: 4px solid var(--lk-alert); padding: 6px 10px;
+  margin-top: 8px; color: var(--lk-ink); background: var(--lk-free); }
+.ledgerkit .ledgerkit-error b { color: var(--lk-alert); }
+.ledgerkit .ledgerkit-stale .ledgerkit-figure { opacity: 0.45; }
+"""
+
+_TOKENS = ("background", "ink", "mute", "rule", "grid", "free", "alert")
+
+
+def style_sheet() -> str:
+    """Return the sheet of all panels, with the tokens of each theme under its class.
+
+    Examples
+    --------
+    >>> "--lk-ink: #1B1F27" in style_sheet()
+    True
+    """
+    sheet = _SHEET.replace("%(font)s", FONT_STACK)
+    for name in ("article", "dark"):
+        look = THEMES[name]
+        tokens = " ".join(f"--lk-{token}: {getattr(look, token)};" for token in _TOKENS)
+        sheet += (
+            f".ledgerkit-{name} {{ {tokens} background: {look.background}; color: {look.ink}; "
+            f"color-scheme: {'dark' if name == 'dark' else 'light'}; }}\n"
+        )
+    return f"<style>{sheet}</style>"

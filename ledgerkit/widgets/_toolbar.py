@@ -1,0 +1,137 @@
+"""Buttons of a panel: copy its Python, save its figure; and names for what has none.
+
+Copying and downloading happen in the page, so that they work on a server as well as at home. The
+sliders and toggle buttons of ipywidgets carry no names for screen readers: the toolbar sees to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import anywidget
+import traitlets as t
+
+FORMATS = ("svg", "png", "pdf", "json")
+
+_SOURCE = """
+function copy(text) {
+  if (navigator.clipboard && window.isSecureContext) return navigator.clipboard.writeText(text);
+  const area = document.createElement("textarea");
+  area.value = text;
+  document.body.appendChild(area);
+  area.select();
+  const done = document.execCommand("copy");
+  area.remove();
+  return done ? Promise.resolve() : Promise.reject(new Error("copy"));
+}
+function name(root) {
+  for (const row of root.querySelectorAll(".widget-inline-hbox, .widget-hslider")) {
+    const label = row.querySelector(".widget-label")?.textContent;
+    const value = row.querySelector(".widget-readout")?.textContent;
+    const handle = row.querySelector(".noUi-handle");
+    if (handle && label) {
+      handle.setAttribute("aria-label", label);
+      if (value) handle.setAttribute("aria-valuetext", value);
+    }
+  }
+  for (const button of root.querySelectorAll(".widget-toggle-button")) {
+    button.setAttribute("aria-pressed", String(button.classList.contains("mod-active")));
+  }
+}
+function render({ model, el }) {
+  el.classList.add("ledgerkit-toolbar");
+  const copier = document.createElement("button");
+  const format = document.createElement("select");
+  const saver = document.createElement("button");
+  const status = document.createElement("span");
+  copier.className = "ledgerkit-button ledgerkit-copy";
+  saver.className = "ledgerkit-button ledgerkit-save";
+  status.setAttribute("role", "status");
+  for (const kind of model.get("formats")) format.add(new Option(kind.toUpperCase(), kind));
+  el.append(status, copier, format, saver);
+  const say = (words) => {
+    status.textContent = words;
+    setTimeout(() => { if (status.textContent === words) status.textContent = ""; }, 4000);
+  };
+  const word = () => {
+    const labels = model.get("labels");
+    copier.textContent = labels.copy;
+    saver.textContent = labels.save;
+    format.setAttribute("aria-label", labels.format);
+  };
+  const update = () => {
+    copier.disabled = !model.get("code");
+    saver.disabled = format.disabled = !model.get("drawn");
+  };
+  copier.onclick = () => copy(model.get("code")).then(
+    () => say(model.get("labels").copied), () => say(model.get("labels").uncopied));
+  saver.onclick = () => model.send({ save: format.value });
+  const receive = (content, buffers) => {
+    if (!content.file) return;
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob(buffers, { type: content.type }));
+    link.download = content.file;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+    say(content.file);
+  };
+  model.on("change:labels", word);
+  model.on("change:code change:drawn", update);
+  model.on("msg:custom", receive);
+  word();
+  update();
+  let queued = 0, root = null;
+  const rename = () => { queued ||= requestAnimationFrame(() => { queued = 0; name(root); }); };
+  const observer = new MutationObserver(rename);
+  const start = setInterval(() => {
+    root = el.closest(".ledgerkit");
+    if (!root) return;
+    clearInterval(start);
+    rename();
+    observer.observe(root, { subtree: true, childList: true, characterData: true });
+    root.addEventListener("click", rename);
+  }, 100);
+  return () => { clearInterval(start); observer.disconnect(); };
+}
+export default { render };
+"""
+
+_TYPES = {"svg": "image/svg+xml", "png": "image/png", "pdf": "application/pdf",
+          "json": "application/json"}  # fmt: skip
+
+
+class Toolbar(anywidget.AnyWidget):
+    """Copy and save buttons.
+
+    Parameters
+    ----------
+    on_save : callable
+        Called with a format when the reader wants the figure.
+
+    Examples
+    --------
+    >>> Toolbar(print).drawn
+    False
+    """
+
+    code = t.Unicode(help="what the copy button copies").tag(sync=True)
+    drawn = t.Bool(default_value=False, help="whether there is a figure to save").tag(sync=True)
+    labels = t.Dict(help="words of the buttons").tag(sync=True)
+    formats = t.List(list(FORMATS), help="file formats").tag(sync=True)
+
+    _esm = _SOURCE
+
+    def __init__(self, on_save: Callable[[str], object]) -> None:
+        super().__init__()
+        self._on_save = on_save
+        self.on_msg(self._pressed)
+
+    def _pressed(self, _widget: object, content: object, _buffers: object) -> None:
+        kind = content.get("save") if isinstance(content, dict) else None
+        if kind in FORMATS:
+            self._on_save(kind)
+
+    def hand_over(self, name: str, content: bytes) -> None:
+        """Give the page a file to save."""
+        suffix = name.rpartition(".")[2]
+        self.send({"file": name, "type": _TYPES[suffix]}, buffers=[content])
