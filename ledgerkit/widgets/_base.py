@@ -127,6 +127,7 @@ class Panel(w.VBox):
             return
         self._closed = True
         dispose(self.children)
+        self.layout.close()
         super().close()
 
     def _show(self, chart: Any, code: str, **frames: Any) -> None:

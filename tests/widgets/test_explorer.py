@@ -10,7 +10,8 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit.widgets._base import dispose
-from ledgerkit.widgets._explorer import CONTEXTS, Explorer
+from ledgerkit.widgets._deployment import CONTEXTS
+from ledgerkit.widgets._explorer import Explorer
 from tests.widgets.helpers import assert_code_recreates, open_widgets, run_code, until
 
 if TYPE_CHECKING:
