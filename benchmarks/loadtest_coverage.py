@@ -4,6 +4,8 @@ Simulates load tests whose truth is known, diagnoses them through the public ver
 table beside this file:
 
     python benchmarks/loadtest_coverage.py --runs 4000
+
+Rows whose basis is that of a model take half as many each: there are four of them in every class.
 """
 
 from __future__ import annotations
@@ -41,6 +43,10 @@ class Case:
     runs: int = 3
     interval: str = "delta"
 
+    def count(self, runs: int) -> int:
+        """Load tests to simulate, of ``runs`` in a row on the plain basis."""
+        return runs if self.model is None else max(runs // 2, 1)
+
     def design(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         if self.corners:
             return (CONTEXTS[0], CONTEXTS[-1]), (CONCURRENCIES[0], CONCURRENCIES[-1])
@@ -63,7 +69,7 @@ def draw_shares(truth: str, basis: Basis, random: np.random.Generator) -> np.nda
         )
     else:  # service: more sequences buy nothing, or the engine is not what the client waits for
         cache = random.uniform(0.01, 0.2)
-        growing = random.uniform(0.5, 0.9) if truth == "service" else 0.1
+        growing = random.uniform(0.5, 0.95 - cache) if truth == "service" else 0.1
     return np.array([1.0 - cache - growing, growing, cache])
 
 
@@ -132,7 +138,7 @@ def cases() -> list[Case]:
         ]
         found += [
             Case(truth, model, noise)
-            for model in ("qwen3-30b-a3b", "gemma-3-27b-it", "gpt-oss-20b")
+            for model in ("qwen3-30b-a3b", "gemma-3-27b-it", "gpt-oss-20b", "deepseek-v3.2")
             for truth in ("attention_kv", "mixed", "weights")
         ]
     found += [replace(Case("mixed", None, 0.10, corners=True), runs=12, interval=kind)
@@ -145,12 +151,15 @@ def report(rows: list[dict], count: int) -> str:
     head = f"""# Coverage of the load test's intervals, and its wrong verdicts
 
 Made by `python benchmarks/loadtest_coverage.py --runs {count}` (seed {SEED}); {count:,} simulated
-load tests per row, all through `lk.loadtest.diagnose`.
+load tests per row on the plain basis and half as many per row of a model, all through
+`lk.loadtest.diagnose`.
 
-Times follow `t = t0 + w W(b) + a A(c, b)` on the basis of the row, with independent relative noise
-on every run of a cell. `covered`: the 95 % interval of the KV share at the operating point holds
-the truth. `wrong`: a definite verdict of another class (mixed counts as definite where its interval
-lies inside 20 to 50 %; elsewhere it is the cautious reading of an interval that crosses a limit).
+Times follow `t = t0 + w W(b) + a A(c, b)` on the basis of the row (sequences and tokens; or, by a
+model: distinct experts, windows, both, experts with top-k attention), with independent relative
+noise on every run of a cell. `covered`: the 95 % interval of the KV share at the operating point
+holds the truth. `wrong`: a definite verdict of another class (mixed counts as definite where its
+interval lies inside 20 to 50 %; elsewhere it is the cautious reading of an interval that crosses a
+limit).
 Truths are drawn up to the limits of their class, which is why many are judged mixed. `service`
 throughput does not rise with the sequences; in `service_gap` a quarter or more of the client's
 time between tokens is not the engine's.
@@ -181,7 +190,10 @@ def main() -> None:
     started = time.monotonic()
     todo = cases()
     with ProcessPoolExecutor(given.workers) as pool:
-        jobs = [pool.submit(run_case, case, given.runs, SEED + i) for i, case in enumerate(todo)]
+        jobs = [
+            pool.submit(run_case, case, case.count(given.runs), SEED + i)
+            for i, case in enumerate(todo)
+        ]
         rows = []
         for job in jobs:
             rows.append(job.result())

@@ -24,6 +24,7 @@ STEADY_TOKENS = 200
 _CONCURRENCY_OFF = 0.05
 _STALLED = 1.10
 _OUTPUT_OFF = 0.01
+_PROMPT_OFF = 0.10
 _CHUNKED = 1.05
 
 
@@ -62,6 +63,10 @@ def _rules(graph_sizes: tuple[int, ...]) -> dict[str, tuple[Severity, pl.Expr]]:
         "failed_requests": ("warning", column("failed") > 0),
         "achieved_concurrency": ("warning", (reached - 1).abs() > _CONCURRENCY_OFF),
         "prefix_hits": ("warning", column("cached_tokens") > 0.01 * column("prompt_tokens")),
+        "prompt_not_as_asked": (
+            "warning",
+            (column("prompt_tokens_counted") / column("prompt_tokens") - 1).abs() > _PROMPT_OFF,
+        ),
         "output_not_fixed": ("warning", spread > _OUTPUT_OFF * column("output_tokens_max")),
         "few_steady_tokens": ("warning", column("steady_tokens") < STEADY_TOKENS),
         "prefill_in_decode": ("warning", step > _STALLED * column("itl_median_s")),

@@ -56,7 +56,6 @@ class Journal:
                 )  # fmt: skip
             found._take_up(path)
         else:
-            path.parent.mkdir(parents=True, exist_ok=True)
             found._write({"plan": fingerprint})
         return found
 
@@ -97,8 +96,13 @@ class Journal:
     def _write(self, record: dict[str, Any]) -> None:
         if self.path is None:
             return
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record, ensure_ascii=False) + "\n")
+        except OSError as problem:
+            raise LoadTestError("the journal of the test cannot be written",
+                                given=str(self.path), fix=str(problem)) from None  # fmt: skip
 
     def close(self) -> None:
         """Remove the file; its rows are safe elsewhere."""

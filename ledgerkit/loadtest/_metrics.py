@@ -9,10 +9,12 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
-import httpx
+from ledgerkit.loadtest._page import PageError, fetch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import httpx
 
 __all__ = ["Sampler", "Window", "parse"]
 
@@ -52,9 +54,9 @@ _NAMES: dict[str, tuple[str, ...]] = {
         "sglang:inter_token_latency_seconds_count",
     ),
 }
+_PATIENCE_S = 5.0
 _COUNTERS = frozenset({"preemptions", "prefix_hits", "itl_sum", "itl_count"})
 _SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{[^}]*\})?\s+(\S+)")
-_LONGEST = 4 << 20
 
 
 def parse(text: str) -> dict[str, float]:
@@ -137,13 +139,10 @@ class Sampler:
         if self.url is None:
             return False
         try:
-            async with asyncio.timeout(5.0):
-                page = await self.client.get(self.url)
-        except (TimeoutError, httpx.HTTPError, OSError):
+            status, page = await fetch(self.client, self.url, _PATIENCE_S)
+        except PageError:
             return False
-        if page.status_code != 200 or len(page.content) > _LONGEST:
-            return False
-        found = parse(page.text)
+        found = parse(page.decode("utf-8", "replace")) if status == 200 else {}
         if found:
             self._samples.append(found)
         return bool(found)

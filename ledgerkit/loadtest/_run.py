@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import platform
 import secrets
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,13 @@ from ledgerkit.errors import LoadTestError
 from ledgerkit.loadtest._journal import Journal
 from ledgerkit.loadtest._limits import Limits
 from ledgerkit.loadtest._prompts import Prompts
-from ledgerkit.loadtest._schema import CELL_COLUMNS, REQUEST_COLUMNS, Results, shaped
+from ledgerkit.loadtest._schema import (
+    CELL_COLUMNS,
+    REQUEST_COLUMNS,
+    Results,
+    parquet_path,
+    shaped,
+)
 from ledgerkit.loadtest._steps import cell_row
 
 if TYPE_CHECKING:
@@ -53,6 +60,7 @@ class _Test:
     stop: threading.Event
     key: str | None
     began: float
+    warmup_failures: list[str] = field(default_factory=list)
 
 
 def run(plan: Plan, base_url: str, **options: Any) -> Results:
@@ -177,19 +185,22 @@ async def run_async(
     root, key, bounds = endpoint(base_url), secret(api_key_env), limits or Limits()
     if kind not in ("completions", "chat"):
         raise LoadTestError("unknown endpoint", given=kind, allowed="completions, chat")
-    target = None if out is None else Path(out)
+    target = None if out is None else parquet_path(out)
     if target is not None and target.exists():
         raise LoadTestError("the result file exists", given=str(target), fix="name another one")
+    fields = _json_fields(extra_body)
     journal = Journal.beside(target, plan.fingerprint, resume=resume)
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    headers = {"Accept-Encoding": "identity"}  # a compressed stream would arrive in lumps
+    if key:
+        headers["Authorization"] = f"Bearer {key}"
     pool = httpx.Limits(max_connections=None, max_keepalive_connections=64)
     async with httpx.AsyncClient(
         headers=headers, limits=pool, verify=_tls(verify), trust_env=trust_env
     ) as client:
-        name = served_model or await model_name(client, root)
+        name = served_model or await model_name(client, root, key)
         with_ids = plan.vocab_size is not None if token_ids is None else token_ids
         server = Server(
-            root, kind, name, token_ids=with_ids and kind == "completions", extra=extra_body or {}
+            root, kind, name, token_ids=with_ids and kind == "completions", extra=fields
         )
         nonce = secrets.token_hex(8)  # a second test must not meet the prompts of the first
         prompts = Prompts(plan.seed, nonce, plan.vocab_size)
@@ -210,6 +221,17 @@ async def run_async(
     return results
 
 
+def _json_fields(given: dict[str, Any] | None) -> dict[str, Any]:
+    try:
+        fields = json.loads(json.dumps(given or {}, allow_nan=False))
+    except (TypeError, ValueError) as problem:
+        raise LoadTestError("extra_body cannot be sent as JSON", given=given,
+                            fix=str(problem)) from None  # fmt: skip
+    if not isinstance(fields, dict):
+        raise LoadTestError("extra_body must be a dict of fields", given=given)
+    return fields
+
+
 def _tls(verify: bool | str) -> Any:  # noqa: FBT001  mirrors httpx
     if not isinstance(verify, str):
         return verify
@@ -226,7 +248,9 @@ async def _all_cells(test: _Test, progress: Progress | None) -> str:
     """Run the bursts in their order; returns why it ended."""
     for i in range(test.plan.warmup):
         cell = test.plan.cells[0]
-        await _until_stopped(test, _request(test, cell, ("warmup", i)))
+        answer = await _until_stopped(test, _request(test, cell, ("warmup", i)))
+        if answer is not None and answer.status != "ok":
+            test.warmup_failures.append(f"{answer.status}: {answer.error}")
     total, hopeless = len(test.plan.order), 0
     done = test.journal.done
     for order, (place, repeat) in enumerate(test.plan.order):
@@ -299,18 +323,13 @@ async def _burst(test: _Test, cell: Cell, repeat: int, order: int) -> bool:
 
 async def _request(test: _Test, cell: Cell, name: tuple[object, ...]) -> Answer:
     """One request with its retries."""
-    from ledgerkit.loadtest._stream import stream_once
+    from ledgerkit.loadtest._stream import stream_patiently
 
-    for attempt in range(1, test.limits.retries + 2):
+    def body(attempt: int) -> dict[str, Any]:
         prompt = test.server.prompt(test.prompts, cell.prompt_tokens, *name, attempt)
-        body = test.server.body(prompt, cell.output_tokens)
-        answer = await stream_once(test.client, test.server.url, body, test.limits, hide=test.key)
-        answer.attempts = attempt
-        if not answer.may_retry or attempt > test.limits.retries:
-            break
-        wait = answer.retry_after_s if answer.retry_after_s is not None else 0.5 * 2**attempt
-        await asyncio.sleep(min(wait, test.limits.longest_wait_s))
-    return answer
+        return test.server.body(prompt, cell.output_tokens)
+
+    return await stream_patiently(test.client, test.server.url, body, test.limits, hide=test.key)
 
 
 def _row(
@@ -350,6 +369,7 @@ def _results(test: _Test, started: datetime, ended: str, *, metrics: bool) -> Re
         "ended": datetime.now(UTC).isoformat(timespec="seconds"),
         "end": ended,
         "memory_error": test.sampler.memory_error,
+        "warmup_failures": test.warmup_failures,
         "client": {"python": platform.python_version(), "system": platform.system(),
                    "cpus": os.cpu_count()},
     }  # fmt: skip

@@ -7,6 +7,7 @@ where it came from stands in the file's metadata.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -99,6 +100,21 @@ def cell_name(prompt_tokens: float, concurrency: float) -> str:
     return f"{tokens} x {int(concurrency)}"
 
 
+def parquet_path(path: str | Path) -> Path:
+    """Path of a result file.
+
+    Raises
+    ------
+    LoadTestError
+        It has another ending: ``read`` tells formats apart by it.
+    """
+    target = Path(path)
+    if target.suffix != ".parquet":
+        raise LoadTestError("results are saved as Parquet", given=str(path),
+                            fix=f"name it {target.with_suffix('.parquet').name}")  # fmt: skip
+    return target
+
+
 def shaped(frame: pl.DataFrame, columns: dict[str, Any]) -> pl.DataFrame:
     """Bring a frame to a schema: missing columns are null, unknown ones are left out."""
     known: Any = {name: kind for name, kind in columns.items() if name in frame.columns}
@@ -175,7 +191,7 @@ class Results:
         path : path
             Ends in ``.parquet``.
         """
-        target = Path(path)
+        target = parquet_path(path)
         both = pl.concat(
             [
                 self.requests.with_columns(pl.lit("request").alias("record")),
@@ -184,10 +200,19 @@ class Results:
             how="diagonal_relaxed",
         )
         note = {"schema": SCHEMA_VERSION, **self.provenance}
-        target.parent.mkdir(parents=True, exist_ok=True)
-        both.write_parquet(
-            target, metadata={_META_KEY: json.dumps(note, ensure_ascii=False, sort_keys=True)}
-        )
+        unfinished = target.with_name(target.name + ".part")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            both.write_parquet(
+                unfinished,
+                metadata={_META_KEY: json.dumps(note, ensure_ascii=False, sort_keys=True)},
+            )
+            unfinished.replace(target)
+        except (OSError, pl.exceptions.PolarsError) as problem:
+            with contextlib.suppress(OSError):
+                unfinished.unlink(missing_ok=True)
+            raise LoadTestError("the result file cannot be written", given=str(target),
+                                fix=str(problem)) from None  # fmt: skip
         return target
 
     @classmethod
@@ -199,8 +224,13 @@ class Results:
         LoadTestError
             The file is not one of ours, or of a version that this one does not know.
         """
-        note = pl.read_parquet_metadata(path).get(_META_KEY)
-        if note is None:
+        try:
+            note = pl.read_parquet_metadata(path).get(_META_KEY)
+            both = pl.read_parquet(path)
+        except (OSError, pl.exceptions.PolarsError) as problem:
+            raise LoadTestError("this file cannot be read as Parquet", given=str(path),
+                                fix=f"{problem}: was it cut off?") from None  # fmt: skip
+        if note is None or "record" not in both.columns:
             raise LoadTestError(
                 "this Parquet file does not hold a ledgerkit load test", given=str(path)
             )
@@ -209,7 +239,6 @@ class Results:
         if version != SCHEMA_VERSION:
             raise LoadTestError("unknown version of the result file", given=version,
                                 allowed=str(SCHEMA_VERSION))  # fmt: skip
-        both = pl.read_parquet(path)
         requests = shaped(both.filter(pl.col("record") == "request"), REQUEST_COLUMNS)
         cells = shaped(both.filter(pl.col("record") == "cell"), CELL_COLUMNS)
         return cls(requests, cells, provenance)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from ledgerkit.errors import LoadTestError
-from ledgerkit.loadtest._stream import Answer, stream_once
+from ledgerkit.loadtest._page import PageError, fetch
+from ledgerkit.loadtest._stream import Answer, stream_patiently
 
 if TYPE_CHECKING:
     import httpx
@@ -26,6 +28,7 @@ _OPTIONAL = (
     ("stream_options", "ignore_eos", "min_tokens", "temperature"),
 )
 """Fields beyond the standard, in the order in which they are given up."""
+_LIST_S = 10.0
 
 
 def endpoint(base_url: str) -> str:
@@ -41,8 +44,12 @@ def endpoint(base_url: str) -> str:
     >>> endpoint("http://localhost:8000/v1/")
     'http://localhost:8000'
     """
-    parts = urlsplit(base_url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(base_url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except (TypeError, ValueError, AttributeError):
+        usable = False
+    if not usable:
         raise LoadTestError("base_url must be an http or https address", given=base_url,
                             allowed="http://localhost:8000")  # fmt: skip
     if parts.username or parts.password or parts.query:
@@ -53,8 +60,18 @@ def endpoint(base_url: str) -> str:
 
 
 def secret(name: str | None) -> str | None:
-    """The key in an environment variable; None where none is named or set."""
-    return os.environ.get(name) or None if name else None
+    """The key in an environment variable; None where none is named or set.
+
+    Raises
+    ------
+    LoadTestError
+        It holds what no header can carry, such as a line break; the key itself is not shown.
+    """
+    key = os.environ.get(name, "").strip() if name else ""
+    if not (key.isascii() and key.isprintable()):
+        raise LoadTestError("this variable holds no key: it has line breaks or odd characters",
+                            given=name, fix="set it to the key alone")  # fmt: skip
+    return key or None
 
 
 @dataclass(frozen=True)
@@ -115,7 +132,7 @@ class Server:
         return prompts.text(tokens, *name)
 
 
-async def model_name(client: httpx.AsyncClient, root: str) -> str:
+async def model_name(client: httpx.AsyncClient, root: str, hide: str | None) -> str:
     """The only model that a server lists.
 
     Raises
@@ -123,20 +140,21 @@ async def model_name(client: httpx.AsyncClient, root: str) -> str:
     LoadTestError
         The list cannot be read, or a choice must be made.
     """
-    import httpx
-
     try:
-        page = await client.get(f"{root}/v1/models", timeout=10.0)
-        listed = page.json() if page.status_code == 200 else {}
-    except (httpx.HTTPError, OSError, ValueError) as problem:
-        raise LoadTestError("the server does not list its models",
-                            given=f"{type(problem).__name__}: {problem}",
+        status, page = await fetch(client, f"{root}/v1/models", _LIST_S)
+        listed = json.loads(page) if status == 200 else {}
+    except (PageError, ValueError, RecursionError) as problem:
+        raise LoadTestError("the server does not list its models", given=str(problem)[:300],
                             fix="check base_url; or give served_model=") from None  # fmt: skip
     entries = listed.get("data") if isinstance(listed, dict) else None
-    names = [entry["id"] for entry in entries or () if isinstance(entry, dict) and "id" in entry]
+    names = [
+        str(entry["id"]).replace(hide or "\0", "***")
+        for entry in (entries if isinstance(entries, list) else ())
+        if isinstance(entry, dict) and "id" in entry
+    ]
     if len(names) == 1:
-        return str(names[0])
-    raise LoadTestError("served_model= is needed", given=names or f"HTTP {page.status_code}",
+        return names[0]
+    raise LoadTestError("served_model= is needed", given=names[:20] or f"HTTP {status}",
                         fix="name one of the models that the server lists")  # fmt: skip
 
 
@@ -160,8 +178,11 @@ async def get_ready(
     counted = {}
     for words in (64, 320):
         probe = replace(prompts, tokens_per_word=1.0, overhead_tokens=0.0)
-        body = server.body(probe.text(words, "calibrate", words), 2)
-        told = await stream_once(client, server.url, body, limits, hide=hide)
+
+        def body(attempt: int, words: int = words, probe: Prompts = probe) -> dict[str, Any]:
+            return server.body(probe.text(words, "calibrate", words, attempt), 2)
+
+        told = await stream_patiently(client, server.url, body, limits, hide=hide)
         if told.status == "ok" and told.prompt_tokens:
             counted[words] = told.prompt_tokens
     return server, prompts.calibrated(counted) if len(counted) == 2 else prompts
@@ -176,8 +197,12 @@ async def _first_answer(
     for ids in forms:
         for left_out in ((), *_OPTIONAL):
             trial = replace(server, token_ids=ids, left_out=left_out)
-            body = trial.body(trial.prompt(prompts, 32, "probe", len(left_out)), 4)
-            answer = await stream_once(client, trial.url, body, limits, hide=hide)
+
+            def body(attempt: int, trial: Server = trial) -> dict[str, Any]:
+                name = ("probe", len(trial.left_out), attempt)
+                return trial.body(trial.prompt(prompts, 32, *name), 4)
+
+            answer = await stream_patiently(client, trial.url, body, limits, hide=hide)
             if answer.status == "ok":
                 return answer, trial
             if answer.http_status not in (400, 415, 422):

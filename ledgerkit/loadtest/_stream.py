@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import ssl
 import time
 from dataclasses import dataclass, field
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "stream_once"]
 
 _LONGEST_LINE = 1 << 20
-_DONE = "[DONE]"
+_SPARE_PIECES = 1000
+_MOST_TOKENS = 1 << 40  # counts beyond it are no counts
+_DONE = b"[DONE]"
 
 
 @dataclass
@@ -111,8 +114,39 @@ async def stream_once(
     finally:
         answer.e2e_s = clock() - answer.start_s
     _count(answer, body)
-    if hide and answer.error:
-        answer.error = answer.error.replace(hide, "***")
+    if hide:
+        answer.error = answer.error and answer.error.replace(hide, "***")
+        answer.finish_reason = answer.finish_reason and answer.finish_reason.replace(hide, "***")
+    return answer
+
+
+async def stream_patiently(
+    client: httpx.AsyncClient,
+    url: str,
+    bodies: Callable[[int], dict[str, Any]],
+    limits: Limits,
+    *,
+    hide: str | None = None,
+) -> Answer:
+    """Send a request, and again where that may help (refused, 429, 5xx), a bounded number of times.
+
+    Parameters
+    ----------
+    client : httpx.AsyncClient
+    url : str
+    bodies : callable
+        JSON of the request by number of the attempt, from 1: a prompt is not sent twice.
+    limits : Limits
+    hide : str, optional
+        As for ``stream_once``.
+    """
+    for attempt in range(1, limits.retries + 2):
+        answer = await stream_once(client, url, bodies(attempt), limits, hide=hide)
+        answer.attempts = attempt
+        if not answer.may_retry or attempt > limits.retries:
+            break
+        wait = answer.retry_after_s if answer.retry_after_s is not None else 0.5 * 2**attempt
+        await asyncio.sleep(min(wait, limits.longest_wait_s))
     return answer
 
 
@@ -143,7 +177,8 @@ async def _read(
             if "text/event-stream" not in kind:
                 text = await _beginning(response)
                 raise _StreamError("not_a_stream", f"content-type {kind or 'missing'}: {text}")
-            await _events(response, limits, clock, answer)
+            most = 2 * int(body.get("max_tokens") or 0) + _SPARE_PIECES
+            await _events(response, limits, clock, answer, most)
     except httpx.TimeoutException as problem:
         if isinstance(problem, httpx.ConnectTimeout):
             raise
@@ -167,13 +202,17 @@ async def _beginning(response: httpx.Response, most: int = 300) -> str:
 
 async def _refused(response: httpx.Response, answer: Answer) -> None:
     wait = response.headers.get("retry-after", "")
-    answer.retry_after_s = float(wait) if wait.isdigit() else None
+    answer.retry_after_s = float(wait) if wait.isascii() and wait.isdigit() else None
     text = await _beginning(response)
     raise _StreamError("http_error", f"HTTP {response.status_code}: {text}")
 
 
 async def _events(
-    response: httpx.Response, limits: Limits, clock: Callable[[], float], answer: Answer
+    response: httpx.Response,
+    limits: Limits,
+    clock: Callable[[], float],
+    answer: Answer,
+    most: int,
 ) -> None:
     finished = False
     pieces = _lines(response).__aiter__()
@@ -188,49 +227,55 @@ async def _events(
         except TimeoutError:
             status = "stalled" if begun else "first_token_timeout"
             raise _StreamError(status, f"nothing for {wait:g} s") from None
-        if not line.startswith("data:"):
+        if not line.startswith(b"data:"):
             continue
         data = line[5:].strip()
         if data == _DONE:
             finished = True
             break
         _event(data, clock() - answer.start_s, answer)
+        if len(answer.chunk_times_s) > most:
+            raise _StreamError("bad_stream", f"more than {most} pieces, far beyond what was asked")
     if not finished and answer.finish_reason is None:
         raise _StreamError("closed_early", f"the stream ended after {len(answer.chunk_times_s)}")
 
 
-async def _lines(response: httpx.Response) -> AsyncIterator[str]:
-    """Lines of a stream, with a bound on their length."""
-    held: list[str] = []  # pieces of an unfinished line; only new ones are searched for its end
+async def _lines(response: httpx.Response) -> AsyncIterator[bytes]:
+    """Lines of a stream, with a bound on their length; events are UTF-8 whatever a header says."""
+    held: list[bytes] = []  # pieces of an unfinished line; only new ones are searched for its end
     size = 0
-    async for piece in response.aiter_text():
-        *whole, rest = piece.split("\n")
+    async for piece in response.aiter_bytes():
+        *whole, rest = piece.split(b"\n")
         for line in whole:
-            yield ("".join(held) + line).rstrip("\r")
+            yield (b"".join(held) + line).rstrip(b"\r")
             held, size = [], 0
         held.append(rest)
         size += len(rest)
         if size > _LONGEST_LINE:
             raise _StreamError("bad_stream", f"a line of more than {_LONGEST_LINE} characters")
     if size:
-        yield "".join(held)
+        yield b"".join(held)
 
 
-def _event(data: str, at_s: float, answer: Answer) -> None:
+def _event(data: bytes, at_s: float, answer: Answer) -> None:
+    begins = data[:120].decode("utf-8", "replace")
     try:
         event = json.loads(data)
-    except json.JSONDecodeError:
-        raise _StreamError("bad_stream", f"not JSON: {data[:120]}") from None
+    except (ValueError, RecursionError):  # no JSON, no UTF-8, too many digits, too deep
+        raise _StreamError("bad_stream", f"not JSON: {begins}") from None
     if not isinstance(event, dict):
-        raise _StreamError("bad_stream", f"not an object: {data[:120]}")
+        raise _StreamError("bad_stream", f"not an object: {begins}")
     if event.get("error") or event.get("object") == "error":
         raise _StreamError("server_error", str(event.get("error") or event.get("message"))[:300])
-    for choice in event.get("choices") or ():
+    choices = event.get("choices")
+    for choice in choices if isinstance(choices, list) else ():
         if not isinstance(choice, dict):
             continue
         if _holds_token(choice):
             answer.chunk_times_s.append(at_s)
-        answer.finish_reason = choice.get("finish_reason") or answer.finish_reason
+        reason = choice.get("finish_reason")
+        if isinstance(reason, str) and reason:
+            answer.finish_reason = reason[:80]
     _usage(event, answer)
 
 
@@ -253,13 +298,15 @@ def _usage(event: dict[str, Any], answer: Answer) -> None:
             answer.cached_tokens = _whole(details.get("cached_tokens"))
     timings = event.get("timings")
     if isinstance(timings, dict):
-        spent, count = timings.get("predicted_ms"), timings.get("predicted_n")
-        if isinstance(spent, int | float) and isinstance(count, int) and count > 1 and spent > 0:
-            answer.engine_itl_s = spent / 1e3 / (count - 1)  # from the first token on
+        spent, count = timings.get("predicted_ms"), _whole(timings.get("predicted_n"))
+        if isinstance(spent, int | float) and 0 < spent < math.inf and count and count > 1:
+            answer.engine_itl_s = min(spent, _MOST_TOKENS) / 1e3 / (count - 1)  # after the first
 
 
 def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """A count; None for what is none."""
+    counts = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_TOKENS
+    return value if counts else None  # type: ignore[return-value]
 
 
 def _count(answer: Answer, body: dict[str, Any]) -> None:

@@ -185,6 +185,11 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
         "zh": "prompt 长了 {span} 倍而 TTFT 只长了 {growth} 倍：多半命中了前缀缓存。",
         "en": "TTFT grew {growth} times while prompts grew {span} times: prefix hits are likely.",
     },
+    "loadtest.finding.prompt_not_as_asked": {
+        "zh": "{cells} 的 prompt 长度按服务器的计数与请求的相差 10% 以上：计数有误或被截断。",
+        "en": "The server counts prompts of {cells} over 10% off what was asked: a wrong count, or "
+        "they were cut.",
+    },
     "loadtest.finding.output_not_fixed": {
         "zh": "{cells} 的输出长度不固定：请让服务器忽略结束符。",
         "en": "Output lengths differ in {cells}: make the server ignore the end token.",

@@ -74,7 +74,7 @@ class Hostile:
         body = json.loads(await reader.readexactly(size)) if size else {}
         mode, _, rest = path.lstrip("/").partition("/")
         if rest == "v1/models":
-            return await self._plain(writer, 200, json.dumps({"data": [{"id": "tiny"}]}))
+            return await self._models(writer, mode)
         if rest == "metrics":
             return await self._metrics(writer, mode)
         self.seen.append(body)
@@ -86,7 +86,31 @@ class Hostile:
         finally:
             self.running -= 1
 
+    async def _models(self, writer, mode) -> bool:
+        if mode == "list_drips":
+            await self._start(writer)
+            await self._forever(writer, b" ", pause=0.05)
+        if mode == "list_floods":
+            await self._start(writer)
+            await self._forever(writer, b" " * 65536)
+        pages = {
+            "list_deep": "[" * 100_000,
+            "list_html": "<html>login</html>",
+            "list_odd": '{"data": {"id": 5}}',
+        }
+        return await self._plain(
+            writer, 200, pages.get(mode, json.dumps({"data": [{"id": "tiny"}]}))
+        )
+
+    async def _forever(self, writer, data, pause=0.0) -> None:
+        while True:
+            await self._send(writer, data)
+            await asyncio.sleep(pause)
+
     async def _metrics(self, writer, mode) -> bool:
+        if mode == "metrics_flood":
+            await self._start(writer)
+            await self._forever(writer, b"x" * 65536)
         if mode != "vllm":
             return await self._plain(writer, 404, "nothing here")
         page = (
@@ -100,16 +124,16 @@ class Hostile:
         data = text.encode()
         writer.write(
             f"HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {len(data)}\r\n"
-            f"{extra}\r\n".encode()
+            f"{extra}\r\n".encode("latin-1")
             + data
         )
         await writer.drain()
         return True
 
-    async def _start(self, writer) -> None:
+    async def _start(self, writer, kind="text/event-stream") -> None:
         writer.write(
-            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
-            b"transfer-encoding: chunked\r\n\r\n"
+            f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\n"
+            "transfer-encoding: chunked\r\n\r\n".encode()
         )
         await writer.drain()
 
@@ -142,7 +166,7 @@ class Hostile:
         await self._send(writer, event(b"[DONE]"))
         return await self._end(writer)
 
-    mode_vllm = mode_good
+    mode_vllm = mode_metrics_flood = mode_good
 
     async def mode_odd_but_legal(self, writer, body) -> bool:
         """Comments, carriage returns, events cut across packets, two tokens in a piece."""
@@ -197,6 +221,53 @@ class Hostile:
     async def mode_counts_too_many(self, writer, body) -> bool:
         return await self._lies(writer, body, 10**6)
 
+    async def mode_miscounts_prompts(self, writer, body) -> bool:
+        await self._start(writer)
+        await self._tokens(writer, body["max_tokens"])
+        await self._send(writer, usage(5, body["max_tokens"]))
+        await self._send(writer, event(b"[DONE]"))
+        return await self._end(writer)
+
+    async def mode_odd_values(self, writer, body) -> bool:
+        """Numbers that no column can hold, and kinds that nobody expects."""
+        await self._start(writer)
+        await self._send(writer, event({"choices": 5, "usage": [], "timings": 1}))
+        await self._tokens(writer, body["max_tokens"] - 1)
+        await self._send(writer, token(finish={"why": [1]}))
+        await self._send(writer, usage(10**30, body["max_tokens"], cached=10**30))
+        odd = event(b'{"timings": {"predicted_ms": 1' + b"0" * 400 + b', "predicted_n": 3}}')
+        await self._send(writer, odd)
+        await self._send(writer, event(b'{"timings": {"predicted_ms": NaN, "predicted_n": 3}}'))
+        await self._send(writer, event(b"[DONE]"))
+        return await self._end(writer)
+
+    async def _ends_with(self, writer, data) -> bool:
+        await self._start(writer)
+        await self._tokens(writer, 2)
+        await self._send(writer, event(data))
+        return await self._end(writer)
+
+    async def mode_deep(self, writer, body) -> bool:
+        return await self._ends_with(writer, b"[" * 100_000)
+
+    async def mode_digits(self, writer, body) -> bool:
+        return await self._ends_with(writer, b'{"usage": ' + b"9" * 10_000 + b"}")
+
+    async def mode_bad_utf8(self, writer, body) -> bool:
+        return await self._ends_with(writer, b'{"choices": "\xff\xfe"}')
+
+    async def mode_odd_charset(self, writer, body) -> bool:
+        await self._start(writer, "text/event-stream; charset=hex")
+        await self._tokens(writer, body["max_tokens"])
+        await self._send(writer, usage(self._prompt(body), body["max_tokens"]))
+        await self._send(writer, event(b"[DONE]"))
+        return await self._end(writer)
+
+    async def mode_floods(self, writer, body) -> bool:
+        await self._start(writer)
+        await self._forever(writer, 100 * token())
+        return False
+
     async def mode_error_500(self, writer, body) -> bool:
         return await self._plain(writer, 500, '{"error": "boom"}')
 
@@ -207,6 +278,9 @@ class Hostile:
 
     async def mode_rate_limits(self, writer, body) -> bool:
         return await self._plain(writer, 429, "slow down", extra="retry-after: 0\r\n")
+
+    async def mode_odd_wait(self, writer, body) -> bool:
+        return await self._plain(writer, 429, "slow down", extra="retry-after: \u00b2\r\n")
 
     async def mode_rejects(self, writer, body) -> bool:
         return await self._plain(writer, 401, '{"error": "bad key sk-very-secret"}')

@@ -53,6 +53,11 @@ def ask(url, limits=LIMITS):
         ("reports_error", "server_error", "out of memory"),
         ("endless_line", "bad_stream", "line"),
         ("empty", "no_tokens", "no token"),
+        ("deep", "bad_stream", "not JSON"),
+        ("digits", "bad_stream", "not JSON"),
+        ("bad_utf8", "bad_stream", "not JSON"),
+        ("floods", "bad_stream", "far beyond"),
+        ("odd_wait", "http_error", "429"),
     ],
 )
 def test_what_went_wrong_is_named(server, mode, status, says):
@@ -80,6 +85,62 @@ def test_counts_that_cannot_be_are_replaced_by_pieces(server, mode):
     answer = ask(server.url(mode) + "/v1/completions")
     assert (answer.status, answer.output_tokens, answer.tokens_from) == ("ok", 8, "chunks")
     assert mode == "no_usage" or "pieces are counted" in answer.error
+
+
+def test_values_that_no_column_holds_are_left_out(server):
+    answer = ask(server.url("odd_values") + "/v1/completions")
+    assert (answer.status, answer.output_tokens, answer.tokens_from) == ("ok", 8, "usage")
+    assert answer.prompt_tokens is None
+    assert answer.cached_tokens is None
+    assert answer.finish_reason is None
+    results = lk.loadtest.run(plan(), server.url("odd_values"), limits=LIMITS)
+    assert results.failures.is_empty()
+    assert lk.loadtest.diagnose(results).verdict == "undetermined"
+
+
+def test_events_are_utf8_whatever_the_header_says(server):
+    answer = ask(server.url("odd_charset") + "/v1/completions")
+    assert (answer.status, answer.output_tokens) == ("ok", 8)
+
+
+def test_a_wrong_count_of_the_prompt_is_noticed(server):
+    results = lk.loadtest.run(plan(), server.url("miscounts_prompts"), limits=LIMITS)
+    keys = {finding.key for finding in lk.loadtest.diagnose(results).findings}
+    assert "prompt_not_as_asked" in keys
+
+
+@pytest.mark.parametrize("mode", ["list_drips", "list_floods", "list_deep", "list_html"])
+def test_a_list_of_models_that_is_none(server, mode, monkeypatch):
+    monkeypatch.setattr("ledgerkit.loadtest._server._LIST_S", 0.5)
+    began = time.monotonic()
+    with pytest.raises(LoadTestError, match="list its models"):
+        lk.loadtest.run(plan(), server.url(mode), limits=LIMITS)
+    assert time.monotonic() - began < 8
+    with pytest.raises(LoadTestError, match="served_model"):
+        lk.loadtest.run(plan(), server.url("list_odd"), limits=LIMITS)
+
+
+def test_a_metrics_page_without_end_is_not_asked_again(server):
+    results = lk.loadtest.run(plan(), server.url("metrics_flood"), limits=LIMITS)
+    assert results.provenance["server"]["metrics"] is False
+    assert results.failures.is_empty()
+
+
+def test_a_rate_limit_at_the_first_request_is_waited_for(server):
+    server.counts["recovers"] = 0  # the first request, a probe, is refused
+    results = lk.loadtest.run(
+        plan(concurrencies=[1]), server.url("recovers"), limits=LIMITS, served_model="tiny"
+    )
+    assert results.failures.is_empty()
+
+
+def test_failed_warm_up_requests_are_recorded(server):
+    server.counts.pop("dies_later", None)
+    results = lk.loadtest.run(
+        plan(warmup=9), server.url("dies_later"), limits=LIMITS, served_model="tiny"
+    )
+    assert results.provenance["warmup_failures"]
+    assert all(text.startswith("closed_early") for text in results.provenance["warmup_failures"])
 
 
 def test_nobody_listens():
