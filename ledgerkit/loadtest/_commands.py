@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ledgerkit.errors import LoadTestError
 
@@ -130,14 +130,17 @@ TOOLS: dict[str, Callable[[Plan, str, str], list[str]]] = {
 }
 
 
-def commands(plan: Plan, tool: str, *, base_url: str, served: str) -> str:
+def commands(plan: Plan, tool: str, *, base_url: str, served: Any) -> str:
     """Ready shell commands, one per line, in the order of the plan.
 
     Raises
     ------
     LoadTestError
-        No such tool.
+        No such tool, or no model.
     """
     if tool not in TOOLS:
         raise LoadTestError("no commands for this tool", given=tool, allowed=", ".join(TOOLS))
+    if not isinstance(served, str) or not served:
+        raise LoadTestError("served= is the name of the model on the server, or a GGUF file",
+                            given=served)  # fmt: skip
     return "\n".join(TOOLS[tool](plan, base_url, served)) + "\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from ledgerkit.loadtest._diagnosis import Diagnosis
 from ledgerkit.loadtest._findings import Finding, examine, examine_fit, examine_ttft_growth
 from ledgerkit.loadtest._first_token import first_token
 from ledgerkit.loadtest._fit import BOOTSTRAP_RUNS, Fit, Interval, fit_steps
-from ledgerkit.loadtest._inputs import load_both
+from ledgerkit.loadtest._inputs import deployment_of, load_both, positive
 from ledgerkit.loadtest._schema import CELL_COLUMNS, Results, cell_name, shaped
 from ledgerkit.loadtest._settle import MIN_RUNS, NextCell, next_cells, starting_cells
 from ledgerkit.loadtest._student import t_quantile
@@ -35,7 +36,7 @@ def diagnose(
     *,
     model: Any = None,
     hardware: Any = None,
-    deployment: Deployment | None = None,
+    deployment: Deployment | dict[str, Any] | None = None,
     at: tuple[float, float] | None = None,
     interval: str = "delta",
 ) -> Diagnosis:
@@ -49,7 +50,7 @@ def diagnose(
         ``itl_s`` (or ``tpot_p50_s``, ``tokens_per_s_one``, ``tokens_per_s``).
     model, hardware : ref or object, optional
         Model: the right basis (experts, windows, top-k). Both: anchors, predicted times.
-    deployment : Deployment, optional
+    deployment : Deployment or dict, optional
         As served; default: one device.
     at : (context, concurrency), optional
         Operating point of the shares; default: the measured cell in the middle of the grid.
@@ -86,6 +87,7 @@ def diagnose(
     if interval not in ("delta", "bootstrap"):
         raise LoadTestError("unknown interval method", given=interval,
                             allowed="delta, bootstrap")  # fmt: skip
+    deployment = deployment_of(deployment)
     layout = deployment or Deployment()
     rows = _rows(results).with_row_index("_row")
     cells, findings = examine(rows, _graph_sizes(deployment))
@@ -147,12 +149,18 @@ def _graph_sizes(deployment: Deployment | None) -> tuple[int, ...]:
 
 
 def _rows(results: Results | pl.DataFrame | str | Path) -> pl.DataFrame:
+    given: Any
     if isinstance(results, str | Path):
         from ledgerkit.loadtest._read import read
 
         given = read(results).cells
     else:
         given = results.cells if isinstance(results, Results) else results
+    if isinstance(given, pl.LazyFrame):
+        given = given.collect()
+    if not isinstance(given, pl.DataFrame):
+        raise LoadTestError("a diagnosis needs results", given=type(given).__name__,
+                            allowed="Results, a polars frame, or the path of a file")  # fmt: skip
     if not set(_TIMES) & set(given.columns):
         raise LoadTestError("the rows say nothing of the time of a decode step",
                             given=given.columns, allowed=" or ".join(_TIMES))  # fmt: skip
@@ -177,12 +185,12 @@ def _rows(results: Results | pl.DataFrame | str | Path) -> pl.DataFrame:
     return frame.with_columns(pl.Series("cell", named, pl.String))
 
 
-def _operating_point(cells: pl.DataFrame, at: tuple[float, float] | None) -> tuple[float, float]:
+def _operating_point(cells: pl.DataFrame, at: Any) -> tuple[float, float]:
     if at is not None:
-        context, many = float(at[0]), float(at[1])
-        if not (context > 0 and many > 0 and math.isfinite(context * many)):
-            raise LoadTestError("an operating point is (context tokens, concurrency), both above 0",
-                                given=at)  # fmt: skip
+        if not isinstance(at, Sequence) or isinstance(at, str) or len(at) != 2:
+            raise LoadTestError("an operating point is (context tokens, concurrency)", given=at,
+                                allowed="at=(8192, 8)")  # fmt: skip
+        context, many = (positive("each part of the operating point", part) for part in at)
         return context, many
     if not cells.height:
         return 1.0, 1.0

@@ -25,6 +25,8 @@ _CONCURRENCY_OFF = 0.05
 _STALLED = 1.10
 _OUTPUT_OFF = 0.01
 _PROMPT_OFF = 0.10
+_STEPS_S = (1e-9, 1e6)  # a nanosecond to eleven days; NaN is not between
+_FEWEST, _MOST = 1e-3, 1e12
 _CHUNKED = 1.05
 
 
@@ -57,9 +59,15 @@ def _rules(graph_sizes: tuple[int, ...]) -> dict[str, tuple[Severity, pl.Expr]]:
     reached = column("concurrency") / asked
     spread = column("output_tokens_max") - column("output_tokens_min")
     rules: dict[str, tuple[Severity, pl.Expr]] = {
-        "no_step_time": ("excluded", step.is_null() | ~step.is_finite() | (step <= 0)),
+        "no_step_time": ("excluded", step.is_null() | ~step.is_between(*_STEPS_S)),
         "preemption": ("excluded", column("preemptions") > 0),
-        "no_coordinates": ("excluded", asked.is_null() | column("context_tokens").is_null()),
+        "no_coordinates": (
+            "excluded",
+            pl.any_horizontal(
+                part.is_null() | ~part.is_between(_FEWEST, _MOST)
+                for part in (asked, column("context_tokens"), column("concurrency").fill_null(1.0))
+            ),
+        ),
         "failed_requests": ("warning", column("failed") > 0),
         "achieved_concurrency": ("warning", (reached - 1).abs() > _CONCURRENCY_OFF),
         "prefix_hits": ("warning", column("cached_tokens") > 0.01 * column("prompt_tokens")),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 
 from ledgerkit.errors import LoadTestError
 
 __all__ = ["Limits"]
+
+_MOST_RETRIES = 100
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,14 @@ class Limits:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            least = 0 if field.name == "retries" else 1e-3
-            if isinstance(value, bool) or not isinstance(value, int | float) or value < least:
-                raise LoadTestError(f"{field.name} must be a number above 0", given=value)
+            if field.name == "retries":
+                if type(value) is not int or not 0 <= value <= _MOST_RETRIES:
+                    raise LoadTestError("retries must be a whole number", given=value,
+                                        allowed=f"0 to {_MOST_RETRIES}")  # fmt: skip
+            elif (
+                isinstance(value, bool)
+                or not isinstance(value, int | float)
+                or not 1e-3 <= value < math.inf
+            ):
+                raise LoadTestError(f"{field.name} must be seconds, finite and above 0",
+                                    given=value)  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,7 +13,7 @@ import polars as pl
 
 from ledgerkit.errors import LoadTestError
 from ledgerkit.loadtest._anchors import predicted_ledger
-from ledgerkit.loadtest._inputs import load_both
+from ledgerkit.loadtest._inputs import deployment_of, load_both, positive
 from ledgerkit.loadtest._schema import cell_name
 from ledgerkit.loadtest._settle import CONCURRENCIES, CONTEXTS
 from ledgerkit.spec.deployment import Deployment, Workload
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Cell", "Plan", "Skipped", "plan"]
 
 MIN_RUNS = 3
-STEADY_TOKENS = 200
+_MOST = 10**9
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class Plan:
 def plan(
     model: Any = None,
     hardware: Any = None,
-    deployment: Deployment | None = None,
+    deployment: Deployment | dict[str, Any] | None = None,
     *,
     contexts: Sequence[int] = CONTEXTS,
     concurrencies: Sequence[int] = CONCURRENCIES,
@@ -191,7 +191,7 @@ def plan(
     model, hardware : ref or object, optional
         With both, cells that cannot fit are left out, and step time, TTFT, duration and cost are
         predicted.
-    deployment : Deployment, optional
+    deployment : Deployment or dict, optional
         As served.
     contexts, concurrencies : sequence of int
         Grid of prompt tokens and sequences at once. A prompt that leaves no room for the answer
@@ -230,7 +230,12 @@ def plan(
         raise LoadTestError("unknown design", given=design, allowed="grid, sweeps, corners")
     if design == "sweeps":
         grid = _sweeps(grid)
+    if type(seed) is not int:
+        raise LoadTestError("seed must be a whole number", given=seed)
+    if time_limit_s is not None:
+        time_limit_s = positive("time_limit_s", time_limit_s)
     model, hardware = load_both(model, hardware)
+    deployment = deployment_of(deployment)
     layout = deployment or Deployment()
     cells, skipped = _cells(grid, output_tokens, model, hardware, layout)
     if not cells:
@@ -264,14 +269,27 @@ def plan(
 def _grid(
     contexts: Sequence[int], concurrencies: Sequence[int], output: int, runs: int, warmup: int
 ) -> list[tuple[int, int]]:
-    numbers = {"contexts": contexts, "concurrencies": concurrencies, "output_tokens": [output],
-               "runs": [runs], "warmup": [warmup + 1]}  # fmt: skip
-    for name, values in numbers.items():
-        if not values or any(type(v) is not int or v < 1 for v in values):
-            raise LoadTestError(f"{name} must be whole numbers, 1 or more", given=list(values))
+    several = {"contexts": _listed(contexts), "concurrencies": _listed(concurrencies)}
+    single = {"output_tokens": [output], "runs": [runs], "warmup": [warmup]}
+    for name, values in {**several, **single}.items():
+        least = 0 if name == "warmup" else 1
+        if not values or any(type(v) is not int or not least <= v <= _MOST for v in values):
+            raise LoadTestError(f"{name} must be whole numbers, {least} to {_MOST}",
+                                given=values)  # fmt: skip
     if output < 2:
         raise LoadTestError("an answer of one token has no decode step", given=output)
-    return [(c, b) for c in sorted(set(contexts)) for b in sorted(set(concurrencies))]
+    return [
+        (c, b)
+        for c in sorted(set(several["contexts"]))
+        for b in sorted(set(several["concurrencies"]))
+    ]
+
+
+def _listed(values: Any) -> list[Any]:
+    """Values of a sequence or an array, as Python numbers; anything else as one value."""
+    if hasattr(values, "tolist"):
+        values = values.tolist()
+    return list(values) if isinstance(values, Iterable) else [values]
 
 
 def _sweeps(grid: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ledgerkit.errors import LoadTestError
+from ledgerkit.loadtest._inputs import positive
 from ledgerkit.spec.hardware import Hardware
 
 if TYPE_CHECKING:
@@ -65,11 +66,10 @@ def profile_local(
     ('local-cpu', True, True)
     """
     many = threads if threads is not None else _cpus()
-    if many < 1 or not seconds > 0 or array_bytes < 1 << 20:
-        raise LoadTestError(
-            "threads and seconds must be above 0, arrays 1 MiB or more",
-            given=(threads, seconds, array_bytes),
-        )
+    seconds = positive("seconds", seconds)
+    for name, value, least in (("threads", many, 1), ("array_bytes", array_bytes, 1 << 20)):
+        if type(value) is not int or value < least:
+            raise LoadTestError(f"{name} must be a whole number, {least} or more", given=value)
     bandwidth, rounds = _read_bandwidth(many, seconds, array_bytes)
     rate = _matrix_rate(seconds)
     return Hardware(

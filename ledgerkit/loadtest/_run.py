@@ -182,6 +182,7 @@ async def run_async(
     from ledgerkit.loadtest._metrics import Sampler
     from ledgerkit.loadtest._server import Server, endpoint, get_ready, model_name, secret
 
+    _check(plan, limits, memory=memory, progress=progress)
     root, key, bounds = endpoint(base_url), secret(api_key_env), limits or Limits()
     if kind not in ("completions", "chat"):
         raise LoadTestError("unknown endpoint", given=kind, allowed="completions, chat")
@@ -219,6 +220,20 @@ async def run_async(
         results.save(target)
         journal.close()
     return results
+
+
+def _check(plan: Any, limits: Any, **functions: Any) -> None:
+    """Refuse what could only fail later, in the middle of a test."""
+    from ledgerkit.loadtest._plan import Plan
+
+    if not isinstance(plan, Plan):
+        raise LoadTestError("a test runs a plan", given=type(plan).__name__,
+                            fix="lk.loadtest.plan(...)")  # fmt: skip
+    if limits is not None and not isinstance(limits, Limits):
+        raise LoadTestError("limits must be lk.loadtest.Limits", given=limits)
+    for name, function in functions.items():
+        if function is not None and not callable(function):
+            raise LoadTestError(f"{name} must be a function", given=function)
 
 
 def _json_fields(given: dict[str, Any] | None) -> dict[str, Any]:

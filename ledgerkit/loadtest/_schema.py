@@ -118,7 +118,11 @@ def parquet_path(path: str | Path) -> Path:
 def shaped(frame: pl.DataFrame, columns: dict[str, Any]) -> pl.DataFrame:
     """Bring a frame to a schema: missing columns are null, unknown ones are left out."""
     known: Any = {name: kind for name, kind in columns.items() if name in frame.columns}
-    filled = frame.select(list(known)).cast(known)
+    try:
+        filled = frame.select(list(known)).cast(known)
+    except pl.exceptions.PolarsError as problem:
+        said = str(problem).splitlines()[0]
+        raise LoadTestError("a column holds values of another kind", given=said) from None
     return pl.concat([pl.DataFrame(schema=columns), filled], how="diagonal")
 
 

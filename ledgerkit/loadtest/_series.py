@@ -11,6 +11,7 @@ import numpy as np
 from ledgerkit.errors import LoadTestError
 from ledgerkit.loadtest._findings import Finding
 from ledgerkit.loadtest._fit import Interval, relative_fit
+from ledgerkit.loadtest._inputs import positive
 from ledgerkit.loadtest._student import t_quantile
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ SENSITIVE = 0.2
 _OUTLIER = math.log(1.3)
 _OUTLIER_OVER_REST = 3.0
 _FEWEST = 3
+_MOST = 1e12
 
 
 @dataclass(frozen=True)
@@ -156,15 +158,20 @@ def _checked(
     if axis == "concurrency" and measure == "ttft_s":
         raise LoadTestError("over concurrency a TTFT mixes waiting with prefill", given=measure,
                             fix="give the decode step or the throughput")  # fmt: skip
-    places, values = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    try:
+        places, values = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise LoadTestError("a series is two lists of numbers", given=(x, y)) from None
+    concurrency = positive("concurrency", concurrency)
     if places.ndim != 1 or places.shape != values.shape or places.size < 2:
         raise LoadTestError("a series needs as many values as places, two or more",
                             given=f"{places.size} places, {values.size} values")  # fmt: skip
-    good = np.isfinite(places).all() and np.isfinite(values).all() and (values > 0).all()
     lowest = 0.0 if axis == "context" else 1.0
-    if not good or (places < lowest).any() or len(set(places.tolist())) < 2:
+    good = ((places >= lowest) & (places <= _MOST)).all()
+    good = good and ((values >= 1 / _MOST) & (values <= _MOST)).all()
+    if not good or len(set(places.tolist())) < 2:
         raise LoadTestError(
-            "measurements must be above 0 and finite, at two or more places",
+            "measurements must be above 0 and within reason, at two or more places",
             given=list(zip(places.tolist(), values.tolist(), strict=True)),
         )
     order = np.argsort(places, kind="stable")
