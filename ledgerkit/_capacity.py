@@ -16,7 +16,8 @@ from ledgerkit._capacities.kinds import LayerKind, layer_kinds
 from ledgerkit._capacities.paged import PagePlan, page_plan
 from ledgerkit._refs import resolve
 from ledgerkit.costs.layout import check
-from ledgerkit.costs.memory import RESERVE_BYTES, cache_room, holdings, stage_bytes
+from ledgerkit.costs.memory import cache_room, holdings, stage_bytes
+from ledgerkit.costs.reserve import reserve_bytes
 from ledgerkit.errors import CapacityError, LedgerError
 from ledgerkit.spec.deployment import Deployment, Workload
 from ledgerkit.spec.efficiency import Band
@@ -28,6 +29,7 @@ from ledgerkit.spec.model import Model
 __all__ = ["Capacity", "Change", "capacity"]
 
 _GIB = 2**30
+_SEATS_TRIED = (512, 256, 128, 64)
 _TP_TRIED = (1, 2, 4, 8, 16, 32, 64)
 
 
@@ -245,6 +247,14 @@ class Capacity:
         """Changes that make the longest sequence fit, cheapest first."""
         if self.fits() == "yes":
             return
+        seats = self.deployment.max_num_seqs or self.profile.max_num_seqs
+        if self.profile.workspace is not None:
+            for fewer in (one for one in _SEATS_TRIED if one < seats):
+                found = self._with(max_num_seqs=fewer)
+                if found is not None and found.fits() == "yes":
+                    yield Change("max_num_seqs", fewer, f"max_num_seqs={fewer}: the engine keeps "
+                                 "less for sampling")  # fmt: skip
+                    break
         shorter = self.resident_tokens
         if shorter >= self.max_model_len // 4:
             yield Change("max_model_len", shorter, f"max_model_len={shorter} instead of "
@@ -329,6 +339,5 @@ def _estimated_pool(
     def left(reserve: float) -> float:
         return cache_room(hardware, deployment, profile, weights, reserve)
 
-    return Band(
-        low=left(RESERVE_BYTES.high), mid=left(RESERVE_BYTES.mid), high=left(RESERVE_BYTES.low)
-    )
+    reserve = reserve_bytes(model, deployment, profile)
+    return Band(low=left(reserve.high), mid=left(reserve.mid), high=left(reserve.low))

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ledgerkit._amounts import run_phase, run_step
 from ledgerkit._explain import Value, chunks
 from ledgerkit._expressions import DECODE, PREFILL, Formula, OperationFormulas, link_formula
-from ledgerkit.costs.memory import RESERVE_BYTES, Holding, stage_bytes
+from ledgerkit.costs.memory import Holding, stage_bytes
 from ledgerkit.costs.operations import Operation
 from ledgerkit.costs.table import CostTable
 from ledgerkit.kernels import columns as c
@@ -350,12 +350,12 @@ def resident_entries(table: CostTable, workload: Workload) -> Iterator[Entry]:
                     excess, 0.0, 0.0, h.basis, Formula("0", {}),
                     "copies beyond one, caused by the layout",
                 )  # fmt: skip
-    reserve = RESERVE_BYTES
+    reserve = table.reserve
     yield Entry(
         "hold", "scheduling", "padding", "engine reserve", "resident", None, reserve.mid,
         reserve.mid * deployment.devices, reserve.low, reserve.high, "estimated",
         Formula("reserve_bytes", {"reserve_bytes": reserve.mid}),
-        "activations, graphs and communication buffers of measured vLLM runs",
+        "activations, graphs and communication buffers",
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from ledgerkit._entries import Entry, all_entries, entries_frame, resident_entri
 from ledgerkit._explain import Value, evaluate
 from ledgerkit._expressions import finite
 from ledgerkit._refs import resolve
-from ledgerkit.costs.memory import RESERVE_BYTES, resident_by_ledger, stage_bytes
+from ledgerkit.costs.memory import resident_by_ledger, stage_bytes
 from ledgerkit.costs.table import CostTable, build
 from ledgerkit.errors import LedgerError, WorkloadError
 from ledgerkit.spec.axes import LEDGERS, PHASES, UNITS, Phase, Resource
@@ -166,7 +166,7 @@ class Ledger:
     @property
     def resident_bytes_device(self) -> float:
         """Bytes on the fullest device, the engine's reserve included."""
-        return self._held_bytes + RESERVE_BYTES.mid
+        return self._held_bytes + self._table.reserve.mid
 
     @property
     def capacity_bytes(self) -> float:
@@ -181,10 +181,10 @@ class Ledger:
     @property
     def fits(self) -> Literal["yes", "no", "uncertain"]:
         """Whether the deployment fits, at both ends of the reserve's band."""
-        low, high = RESERVE_BYTES.low, RESERVE_BYTES.high
-        if self._held_bytes + high <= self._table.capacity_bytes(high):
+        table, held = self._table, self._held_bytes
+        if held + table.reserve.high <= table.capacity_bytes("high"):
             return "yes"
-        if self._held_bytes + low > self._table.capacity_bytes(low):
+        if held + table.reserve.low > table.capacity_bytes("low"):
             return "no"
         return "uncertain"
 
@@ -194,7 +194,7 @@ class Ledger:
         holdings, context = list(self._table.holdings), self.workload.hold_context
         fixed = stage_bytes(holdings, context, 0.0)
         one = stage_bytes(holdings, context, 1.0)
-        room = self.capacity_bytes - RESERVE_BYTES.mid
+        room = self.capacity_bytes - self._table.reserve.mid
         if max(fixed) > room:
             return 0
         seats = min(
@@ -282,7 +282,8 @@ class Ledger:
         if phase == "hold" and scope == "device" and resource == "resident":
             context = np.array([float(self.workload.hold_context)])
             many = np.array([float(self.workload.sequences_per_rank(self.deployment))])
-            sums = resident_by_ledger(self._table.holdings, context, many)
+            held = self._table.holdings, context, many, self._table.reserve.mid
+            sums = resident_by_ledger(*held)
             return {name: float(size[0]) for name, size in sums.items()}
         amounts: dict[str, list[float]] = {name: [] for name in LEDGERS}
         for entry in self._entries:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ledgerkit._steady.formula import Load, Numbers
 from ledgerkit._steady.options import Serving
-from ledgerkit.costs.memory import cache_room, stage_bytes
+from ledgerkit.costs.memory import stage_bytes
 from ledgerkit.costs.table import CostTable, Edge
 from ledgerkit.errors import CapacityError
 from ledgerkit.kernels import columns as c
@@ -28,11 +28,6 @@ class Seats:
 
     count: int
     limit: SeatLimit
-
-
-def cache_room_bytes(table: CostTable, fixed_bytes: float) -> float:
-    """Bytes of a device that are left for the cache beside ``fixed_bytes`` of weights."""
-    return cache_room(table.hardware, table.deployment, table.profile, fixed_bytes)
 
 
 def seats(table: CostTable, context: int, given: int | None = None) -> Seats:
@@ -53,7 +48,7 @@ def seats(table: CostTable, context: int, given: int | None = None) -> Seats:
     empty, one = (stage_bytes(holdings, context, n) for n in (0.0, 1.0))
     for fixed, with_one in zip(empty, one, strict=True):
         if with_one > fixed:
-            free = min(free, cache_room_bytes(table, fixed) / (with_one - fixed))
+            free = min(free, table.cache_room(fixed) / (with_one - fixed))
     if free < 1:
         raise CapacityError(
             f"not one sequence of {context} tokens fits beside the weights of {table.model.slug} "

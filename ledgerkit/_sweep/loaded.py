@@ -10,7 +10,6 @@ import numpy as np
 
 from ledgerkit._steady.formula import Load, closed_loop
 from ledgerkit._steady.options import Serving
-from ledgerkit._steady.work import cache_room_bytes
 from ledgerkit._sweep.prepared import Array, Prepared
 from ledgerkit.kernels import columns as c
 
@@ -29,7 +28,7 @@ def seats(prepared: Prepared, contexts: Array) -> Array:
     table, layout = prepared.table, prepared.layout
     base = prepared.residence.base
     with_one = base[:, None] + prepared.residence.sequence_bytes(contexts)
-    room = np.array([cache_room_bytes(table, float(fixed)) for fixed in base])[:, None]
+    room = np.array([table.cache_room(float(fixed)) for fixed in base])[:, None]
     grows = with_one > base[:, None]
     one = np.where(grows, with_one - base[:, None], 1.0)
     free = np.where(grows, room / one, np.inf).min(axis=0)

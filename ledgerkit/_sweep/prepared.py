@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ledgerkit._steady.work import without_host
 from ledgerkit._sweep.axes import resolved
-from ledgerkit.costs.memory import RESERVE_BYTES, Residence
+from ledgerkit.costs.memory import Residence
 from ledgerkit.costs.table import CostTable, Edge, build
 from ledgerkit.errors import LedgerError
 from ledgerkit.kernels import columns as c
@@ -165,7 +165,7 @@ class Prepared:
         """Most sequences of each length that the replica holds; as ``Ledger.max_concurrency``."""
         one = self.residence.sequence_bytes(contexts)
         base = self.residence.base[:, None]
-        room = self.capacity_bytes - RESERVE_BYTES.mid
+        room = self.capacity_bytes - self.table.reserve.mid
         with_one = base + one
         grows = with_one > base
         share = np.where(grows, with_one - base, 1.0)

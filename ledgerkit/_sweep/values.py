@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ledgerkit._sweep.columns import AMOUNTS
 from ledgerkit._sweep.loaded import Loaded, loaded, seats
 from ledgerkit._sweep.prepared import Array, Index, Prepared
-from ledgerkit.costs.memory import RESERVE_BYTES, resident_by_ledger
+from ledgerkit.costs.memory import resident_by_ledger
 from ledgerkit.costs.table import Edge
 from ledgerkit.kernels import grid as kernels
 from ledgerkit.spec.axes import LEDGERS
@@ -300,11 +300,12 @@ class Values:
         """Bytes of one ledger on the fullest device; the reserve is scheduling's."""
         per_rank, *_ = self.prepared.batches(self.piece.axis("concurrency"))
         contexts = self._of_rows(self._contexts(hold=True))
-        sums = resident_by_ledger(self.prepared.table.holdings, contexts, per_rank)
+        table = self.prepared.table
+        sums = resident_by_ledger(table.holdings, contexts, per_rank, table.reserve.mid)
         return sums[ledger]  # type: ignore[index]
 
     def _resident_bytes_device(self) -> Array:
-        return self._held() + RESERVE_BYTES.mid
+        return self._held() + self.prepared.table.reserve.mid
 
     def _capacity_bytes(self) -> Array:
         return self._constant(self.prepared.capacity_bytes)
@@ -315,10 +316,10 @@ class Values:
 
     def _fits(self) -> Codes:
         held, table = self._held(), self.prepared.table
-        low, high = RESERVE_BYTES.low, RESERVE_BYTES.high
+        low, high = table.reserve.low, table.reserve.high
         found = np.empty(len(held), dtype=np.uint8)
         kernels.fit_codes(
-            held, low, float(table.capacity_bytes(low)), high, float(table.capacity_bytes(high)),
+            held, low, table.capacity_bytes("low"), high, table.capacity_bytes("high"),
             found,
         )  # fmt: skip
         return found

@@ -1,11 +1,7 @@
 """Memory: what stays on a device while all sequences are at their longest.
 
-Weights, cache and state are exact. What an engine needs besides (activations, captured graphs,
-communication buffers) is estimated with a band; pages round up.
-
-Source of the band: activation, graph and non-torch memory of eight vLLM 0.11 runs on H100
-(llm-d-planner documentation), 2 to 8 GB per device for budgets of 8,192 to 16,000 tokens; the low
-end is a small model with a small budget.
+Weights, cache and state are exact; pages round up. What an engine needs besides (activations,
+captured graphs, communication buffers) is an estimate, see ``reserve``.
 """
 
 from __future__ import annotations
@@ -31,15 +27,11 @@ from ledgerkit.spec.attention import (
 from ledgerkit.spec.axes import LEDGERS, Account, Basis, Ledger
 from ledgerkit.spec.cache import index_key_bytes, state_bytes, token_bytes
 from ledgerkit.spec.deployment import Deployment
-from ledgerkit.spec.efficiency import Band
 from ledgerkit.spec.engine import EngineProfile
 from ledgerkit.spec.hardware import Hardware
 from ledgerkit.spec.model import LayerGroup, Model
 
 Array = npt.NDArray[np.float64]
-
-RESERVE_BYTES = Band(low=1e9, mid=2e9, high=8e9)
-"""Per device: activations, graphs, communication buffers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +241,7 @@ def cache_room(
     deployment: Deployment,
     profile: EngineProfile,
     fixed_bytes: float,
-    reserve_bytes: float = RESERVE_BYTES.mid,
+    reserve_bytes: float,
 ) -> float:
     """Bytes of a device that are left for the cache beside ``fixed_bytes`` of weights.
 
@@ -287,7 +279,7 @@ def stage_bytes(found: Iterable[Holding], context: int, sequences: float) -> lis
 
 
 def resident_by_ledger(
-    found: Iterable[Holding], contexts: Array, sequences: Array
+    found: Iterable[Holding], contexts: Array, sequences: Array, reserve_bytes: float
 ) -> dict[Ledger, Array]:
     """Bytes of each ledger on the fullest device, at points; the reserve books to scheduling."""
     held = tuple(found)
@@ -299,5 +291,5 @@ def resident_by_ledger(
         mine = Residence.of(tuple(h for h in held if h.ledger == ledger))
         stages = mine.base[:, None] + sequences * mine.sequence_bytes(contexts)
         sums[ledger] = stages[fullest if len(stages) > 1 else 0 * fullest, at]
-    sums["scheduling"] = sums["scheduling"] + RESERVE_BYTES.mid
+    sums["scheduling"] = sums["scheduling"] + reserve_bytes
     return sums

@@ -18,8 +18,9 @@ from ledgerkit.costs.attention_softmax import softmax_operations
 from ledgerkit.costs.attention_state import state_operations
 from ledgerkit.costs.communication import links as communication_links
 from ledgerkit.costs.linear import expanded_formats, global_operations, layer_operations
-from ledgerkit.costs.memory import RESERVE_BYTES, Holding, Residence, cache_room, holdings
+from ledgerkit.costs.memory import Holding, Residence, cache_room, holdings
 from ledgerkit.costs.operations import Link, Operation, Work, merge
+from ledgerkit.costs.reserve import reserve_bytes
 from ledgerkit.costs.stages import Stage, busiest_stage
 from ledgerkit.costs.vocabulary import vocabulary_operations
 from ledgerkit.kernels import columns as c
@@ -77,6 +78,8 @@ class CostTable:
     operations: tuple[Operation, ...]
     links: tuple[Link, ...]
     holdings: tuple[Holding, ...]
+    reserve: Band
+    """Bytes of each device that the engine keeps for itself."""
     kernels: int
     prices: tuple[tuple[Price, Price], ...]
     """Of each operation in prefill and decode."""
@@ -94,11 +97,20 @@ class CostTable:
         """Tokens of one prefill chunk."""
         return self.deployment.max_num_batched_tokens or self.profile.max_num_batched_tokens
 
-    def capacity_bytes(self, reserve_bytes: float = RESERVE_BYTES.mid) -> float:
+    def capacity_bytes(self, edge: Edge = "mid") -> float:
         """Bytes of a device that weights, cache and the engine's reserve may fill."""
         fixed = float(Residence.of(self.holdings).base.max())
-        room = cache_room(self.hardware, self.deployment, self.profile, fixed, reserve_bytes)
-        return fixed + reserve_bytes + room
+        return fixed + self.reserve_at(edge) + self.cache_room(fixed, edge)
+
+    def reserve_at(self, edge: Edge) -> float:
+        """Bytes of each device that the engine keeps for itself."""
+        return float(getattr(self.reserve, edge))
+
+    def cache_room(self, fixed_bytes: float, edge: Edge = "mid") -> float:
+        """Bytes of a device that are left for the cache beside ``fixed_bytes`` of weights."""
+        return cache_room(
+            self.hardware, self.deployment, self.profile, fixed_bytes, self.reserve_at(edge)
+        )
 
     def amounts_rows(self, level: Level, phase: int) -> Array:
         """Operation rows for amounts of all layers (prices do not matter)."""
@@ -161,6 +173,7 @@ def build(
         operations=tuple(operations),
         links=tuple(links),
         holdings=tuple(holdings(model, deployment, profile)),
+        reserve=reserve_bytes(model, deployment, profile),
         kernels=kernels,
         prices=prices,
         op_ledger=np.array([_LEDGER_INDEX[op.ledger] for op in operations], dtype=np.int64),

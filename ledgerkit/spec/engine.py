@@ -8,11 +8,12 @@ from pydantic import Field, ValidationError, model_validator
 
 from ledgerkit.errors import DeploymentError
 from ledgerkit.spec._base import Count, Frozen, Size, raise_from_validation
+from ledgerkit.spec.efficiency import Band
 
 if TYPE_CHECKING:
     from ledgerkit.spec.hardware import Hardware
 
-__all__ = ["UNLIMITED", "DeviceTier", "EngineProfile"]
+__all__ = ["UNLIMITED", "DeviceTier", "EngineProfile", "Workspace"]
 
 UNLIMITED = 2**31 - 1
 """What a profile states for a limit that the engine does not have; tables show it as missing."""
@@ -31,6 +32,20 @@ class DeviceTier(Frozen):
     max_num_seqs: Size | None = None
     memory_fraction: Fraction | None = None
     graph_capture_sizes: tuple[Size, ...] | None = None
+
+
+class Workspace(Frozen):
+    """What an engine keeps of each device besides weights and cache, from its own logs."""
+
+    logit_bytes: Band
+    """Bytes for each seat and entry of the vocabulary."""
+    other_bytes: Band
+    """Driver and libraries; at the high end also captured graphs, which some builds count."""
+    parallel_bytes: Band
+    """What communication adds where there are several ranks."""
+    mxfp4_repacking: Band
+    """What loading adds to the stored bytes of MXFP4 weights, as a fraction of them."""
+    source: str
 
 
 class EngineProfile(Frozen):
@@ -71,10 +86,14 @@ class EngineProfile(Frozen):
     """ρ: share of communication hidden behind compute."""
     graph_capture_sizes: tuple[Size, ...] = ()
     """Decode batch sizes with a captured graph; a batch between two of them runs as the larger."""
+    graph_padding: bool = True
+    """False: a batch between two captured sizes runs without a graph."""
     speculation: tuple[str, ...] = ()
     """Forms of speculative decoding that the engine has; all are off by default."""
     expert_offload: tuple[Literal["stream", "in_place"], ...] = ()
     """Routed experts in host memory: streamed to the device, or computed by the host in place."""
+    workspace: Workspace | None = None
+    """None: its needs have not been measured."""
     tiers: tuple[DeviceTier, ...] = ()
     """By memory of the device, largest first."""
     notes: str = ""

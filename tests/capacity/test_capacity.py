@@ -51,15 +51,24 @@ def test_latents_have_a_copy_on_every_rank() -> None:
     assert one.bytes_per_token == eight.bytes_per_token == 70_272
 
 
-def test_smallest_tp_and_cheapest_change() -> None:
-    room = lk.capacity("llama-3.1-70b", "h100-sxm-80gb", lk.Deployment(tp=2))
-    assert room.fits() == "no"
-    assert room.smallest_tp == 4
+@pytest.mark.parametrize(
+    ("model", "layout", "field", "smallest"),
+    [
+        ("llama-3.1-70b", {"tp": 2}, "weights", 4),
+        ("llama-3.1-70b", {"tp": 2, "max_num_seqs": 64}, "max_model_len", 4),
+        ("qwen3-32b", {}, "max_num_seqs", 2),
+        ("deepseek-v3", {"tp": 8}, "weights", 16),
+    ],
+)
+def test_smallest_tp_and_cheapest_change(model, layout, field, smallest) -> None:
+    room = lk.capacity(model, "h100-sxm-80gb", lk.Deployment(**layout))
+    assert room.fits() != "yes"
+    assert room.smallest_tp == smallest
     change = room.cheapest_change
     assert change is not None
-    assert change.field == "max_model_len"
+    assert change.field == field
     again = lk.capacity(
-        "llama-3.1-70b", "h100-sxm-80gb", lk.Deployment(tp=2, max_model_len=change.value)
+        model, "h100-sxm-80gb", lk.Deployment(**(layout | {change.field: change.value}))
     )
     assert again.max_concurrency() >= 1
 
