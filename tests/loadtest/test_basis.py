@@ -5,6 +5,8 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit.loadtest._basis import Basis, attention_read_bytes, distinct_experts
+from ledgerkit.spec.attention import StateAttention
+from ledgerkit.spec.cache import state_bytes
 
 CONTEXTS = np.array([1.0, 100.0, 1023.0, 1024.0, 5000.0, 131072.0])
 
@@ -41,6 +43,40 @@ def test_windows_stop_growing_where_the_cache_does():
     for context, value in zip(CONTEXTS, read, strict=True):
         assert value == model.cache_bytes(int(context))
     assert read[-1] < 0.3 * 131072 * read[0]
+
+
+@pytest.mark.parametrize(
+    ("slug", "layers", "indexers"), [("deepseek-v3.2", 61, 61), ("glm-5.2", 78, 21)]
+)
+def test_top_k_attention_reads_the_chosen_tokens_and_every_index_key(slug, layers, indexers):
+    """FlashMLA's fp8 entry has 656 bytes, an index key 132; layers may share an index."""
+    basis = Basis(lk.load_model(slug), lk.Deployment(kv_dtype="fp8_ds_mla"))
+    read = basis.attention(CONTEXTS, np.full_like(CONTEXTS, 3.0))
+    for context, value in zip(CONTEXTS, read, strict=True):
+        assert value == 3 * (layers * 656 * min(context, 2048) + indexers * 132 * context)
+
+
+def test_compressed_attention_reads_a_window_chosen_entries_and_their_index():
+    model = lk.load_model("deepseek-v4-pro")
+    every_fourth = next(g.attention for g in model.groups if g.attention.indexer is not None)
+    every_128th = next(g.attention for g in model.groups if g.attention.indexer is None)
+    for context, chosen, plain in zip(
+        CONTEXTS,
+        attention_read_bytes(every_fourth, CONTEXTS, "fp8"),
+        attention_read_bytes(every_128th, CONTEXTS, "fp8"),
+        strict=True,
+    ):
+        window = min(context, 128) * 584
+        assert chosen == window + min(context // 4, 1024) * 584 + context // 4 * 132
+        assert plain == window + context // 128 * 584
+
+
+def test_recurrent_states_cost_the_same_at_any_length():
+    model = lk.load_model("qwen3-next-80b-a3b-instruct")
+    states = [g.attention for g in model.groups if isinstance(g.attention, StateAttention)]
+    read = attention_read_bytes(states[0], CONTEXTS)
+    assert len(set(read.tolist())) == 1
+    assert read[0] == 2 * state_bytes(states[0])  # read and written
 
 
 def test_the_cache_dtype_halves_the_bytes():

@@ -136,7 +136,7 @@ def test_a_misfit_needs_the_model_before_it_blames_anything():
     assert (found.verdict, found.judgement.rule) == ("service", "misfit")
 
 
-@pytest.mark.parametrize("slug", ["qwen3-30b-a3b", "gemma-3-27b-it"])
+@pytest.mark.parametrize("slug", ["qwen3-30b-a3b", "gemma-3-27b-it", "deepseek-v3.2"])
 def test_the_right_basis_fits_where_the_plain_one_does_not(slug):
     model = lk.load_model(slug)
     basis = Basis(model)
