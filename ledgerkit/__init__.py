@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from ledgerkit._capacity import Capacity, capacity
     from ledgerkit._compare import Comparison, compare
     from ledgerkit._ledger import Ledger, ledger
+    from ledgerkit._reading import ModelReading, read_model
     from ledgerkit._steady_state import SteadyState, steady_state
     from ledgerkit._sweep import Sweep, geomspace, sweep, zip_axes
-    from ledgerkit._techniques import Transfer, transfer
+    from ledgerkit._techniques import Transfer, techniques, transfer
     from ledgerkit.catalog.engines import engines
     from ledgerkit.catalog.hardware import hardware, load_hardware
     from ledgerkit.catalog.models import load_model, models
@@ -38,6 +39,7 @@ __all__ = [
     "Hardware",
     "Ledger",
     "Model",
+    "ModelReading",
     "SteadyState",
     "Sweep",
     "Transfer",
@@ -58,10 +60,12 @@ __all__ = [
     "loadtest",
     "models",
     "read_config_report",
+    "read_model",
     "save_figure",
     "set_language",
     "steady_state",
     "sweep",
+    "techniques",
     "transfer",
     "widgets",
     "zip_axes",
@@ -75,6 +79,7 @@ _HOMES = {
     "Hardware": "ledgerkit.spec.hardware",
     "Ledger": "ledgerkit._ledger",
     "Model": "ledgerkit.spec.model",
+    "ModelReading": "ledgerkit._reading",
     "SteadyState": "ledgerkit._steady_state",
     "Sweep": "ledgerkit._sweep",
     "Transfer": "ledgerkit._techniques",
@@ -91,10 +96,12 @@ _HOMES = {
     "load_model": "ledgerkit.catalog.models",
     "models": "ledgerkit.catalog.models",
     "read_config_report": "ledgerkit.catalog.report",
+    "read_model": "ledgerkit._reading",
     "save_figure": "ledgerkit.charts",
     "set_language": "ledgerkit.text",
     "steady_state": "ledgerkit._steady_state",
     "sweep": "ledgerkit._sweep",
+    "techniques": "ledgerkit._techniques",
     "transfer": "ledgerkit._techniques",
     "zip_axes": "ledgerkit._sweep",
 }

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ledgerkit.readers.record import Record
     from ledgerkit.spec.model import Model
 
-__all__ = ["ConfigReport", "decides", "read_config_report"]
+__all__ = ["ConfigReport", "decides", "read_config_report", "topic"]
 
 _BY_TOPIC = {
     "hidden": "hidden_size n_embd",
@@ -74,6 +74,17 @@ _BY_TOPIC = {
 _TOPIC_OF = {name: topic for topic, names in _BY_TOPIC.items() for name in names.split()}
 
 
+def topic(path: str) -> str:
+    """Return what a field is about: ``heads``, ``window`` ..., ``other`` where it is not listed.
+
+    Examples
+    --------
+    >>> topic("text_config.num_key_value_heads")
+    'kv_heads'
+    """
+    return _TOPIC_OF.get(path.rpartition(".")[2].partition("[")[0], "other")
+
+
 def decides(path: str, language: str | None = None) -> str:
     """Return what a field decides, in a few words.
 
@@ -82,8 +93,7 @@ def decides(path: str, language: str | None = None) -> str:
     >>> decides("text_config.num_key_value_heads", "en")
     'KV heads: cache and k, v projections'
     """
-    name = path.rpartition(".")[2].partition("[")[0]
-    return get(f"reading.decides.{_TOPIC_OF.get(name, 'other')}", language)
+    return get(f"reading.decides.{topic(path)}", language)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""The five steps of reading a model: fields, structures, savings, costs, a load test."""
