@@ -3,6 +3,8 @@
 Importing this package loads Altair and ipywidgets; ``import ledgerkit`` does not.
 """
 
+from ledgerkit.widgets._compare import Compare
+from ledgerkit.widgets._config import ConfigDrop
 from ledgerkit.widgets._explorer import Explorer
 
-__all__ = ["Explorer"]
+__all__ = ["Compare", "ConfigDrop", "Explorer"]

@@ -77,6 +77,13 @@ class DeploymentPanel(Panel):
         self._controls: dict[str, Any] = {}
         self._models: dict[str, Model] = {}
         self._references: dict[str, Any] = {}
+        try:
+            self._start(model, hardware, state)
+        except Exception:
+            self.close()
+            raise
+
+    def _start(self, model: Any, hardware: str, state: dict[str, Any]) -> None:
         own = [name for _, names in self.GROUPS for name in names]
         unknown = sorted(set(state) - {*FIELDS, *own})
         if unknown:

@@ -22,6 +22,8 @@ _SHEET = """
   .ledgerkit .ledgerkit-detail { grid-column: 1 / -1; display: grid !important; gap: 4px 48px;
     grid-template-columns: repeat(2, minmax(0, 1fr)); align-items: start; }
 }
+.ledgerkit .ledgerkit-detail.ledgerkit-wide { display: flex !important; }
+.ledgerkit th[scope="row"] { min-width: 11em; }
 @container (min-width: 1240px) {
   .ledgerkit .ledgerkit-body { grid-template-columns: 276px auto minmax(300px, 1fr); }
   .ledgerkit .ledgerkit-detail { grid-column: 3; display: flex !important; }
@@ -64,6 +66,8 @@ _SHEET = """
   vertical-align: top; }
 .ledgerkit td:first-child, .ledgerkit th:first-child { text-align: left; padding-left: 0;
   white-space: normal; }
+.ledgerkit .ledgerkit-left :is(td, th) { text-align: left; white-space: normal;
+  overflow-wrap: anywhere; }
 .ledgerkit thead th { border-bottom: 1px solid var(--lk-grid); }
 .ledgerkit .ledgerkit-swatch { display: inline-block; width: 11px; height: 11px;
   margin-right: 8px; }

@@ -34,6 +34,11 @@ function name(root) {
       if (value) handle.setAttribute("aria-valuetext", value);
     }
   }
+  for (const list of root.querySelectorAll("select[title], textarea[title]")) {
+    if (!list.closest(".lm-Widget")?.querySelector(".widget-label")?.textContent) {
+      list.setAttribute("aria-label", list.title);
+    }
+  }
   for (const button of root.querySelectorAll(".widget-toggle-button")) {
     button.setAttribute("aria-pressed", String(button.classList.contains("mod-active")));
   }

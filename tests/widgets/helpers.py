@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import gc
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets
@@ -39,6 +40,18 @@ def open_widgets() -> int:
     """Widgets that ipywidgets holds."""
     gc.collect()
     return len(ipywidgets.widgets.widget._instances)
+
+
+def uploaded(name: str, content: str) -> dict[str, Any]:
+    """A file as the upload button hands it over."""
+    data = content.encode()
+    return {
+        "name": name,
+        "type": "text/plain",
+        "size": len(data),
+        "content": memoryview(data),
+        "last_modified": datetime.fromtimestamp(0, tz=UTC),
+    }
 
 
 def until(condition: Callable[[], object]) -> None:

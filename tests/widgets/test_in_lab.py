@@ -1,0 +1,153 @@
+"""Every widget in JupyterLab in a headless Chromium: one notebook, one cell for each widget."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.browser.conftest import browser, lab_server  # noqa: F401  # one server for this module
+from tests.browser.lab import LabPage, write_notebook
+from tests.widgets.test_config import CONFIG
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, Locator, Page
+
+pytestmark = pytest.mark.browser
+
+CELLS = {
+    "explorer": 'lk.widgets.Explorer("kimi-k2.6", tp=1, dp_attention=8, ep=8, language="en")',
+    "compare": 'lk.widgets.Compare(language="en")',
+    "config": 'lk.widgets.ConfigDrop(language="en")',
+}
+MARKS = ".ledgerkit-figure svg.marks"
+WAIT_MS = 30_000
+
+
+@pytest.fixture(scope="module")
+def notebook(
+    browser: Browser,  # noqa: F811
+    lab_server: tuple[str, Path],  # noqa: F811
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[LabPage]:
+    """All widgets on one tall page, so that JupyterLab renders every cell."""
+    url, root = lab_server
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 9000}, permissions=["clipboard-read", "clipboard-write"]
+    )
+    opened = LabPage(context.new_page(), url, root)
+    opened.watch()
+    sources = ["import ledgerkit as lk", *CELLS.values()]
+    opened.run(write_notebook(tmp_path_factory.mktemp("notebook") / "widgets.ipynb", *sources))
+    yield opened
+    context.close()
+
+
+@pytest.fixture
+def page(notebook: LabPage) -> Iterator[Page]:
+    """The page; afterwards nothing may have gone wrong in it, nor left this machine."""
+    yield notebook.page
+    errors, outside = notebook.console_errors[:], notebook.outside_requests[:]
+    notebook.console_errors.clear()
+    assert errors == []
+    assert outside == []
+
+
+def panel(page: Page, name: str) -> Locator:
+    """The panel of a widget."""
+    cell = page.locator(".jp-CodeCell").nth(1 + list(CELLS).index(name))
+    return cell.locator(".ledgerkit").first
+
+
+def drawn(widget: Locator) -> str:
+    """The marks that are shown; two different pictures differ here."""
+    widget.locator(MARKS).wait_for(timeout=WAIT_MS)
+    return widget.locator(MARKS).inner_html()
+
+
+def redrawn(widget: Locator, before: str) -> str:
+    """Wait for another picture."""
+    for _ in range(WAIT_MS // 50):
+        if drawn(widget) != before:
+            return drawn(widget)
+        widget.page.wait_for_timeout(50)
+    message = "the picture did not change"
+    raise AssertionError(message)
+
+
+def test_explorer_follows_keys_and_keeps_focus_and_names(page: Page) -> None:
+    widget = panel(page, "explorer")
+    before = drawn(widget)
+    handle = widget.get_by_role("slider", name="context")
+    handle.focus()
+    page.keyboard.press("ArrowRight")
+    redrawn(widget, before)
+    assert handle.evaluate("element => element === document.activeElement")
+    assert handle.evaluate("element => getComputedStyle(element).outlineStyle") == "solid"
+    assert handle.get_attribute("aria-valuetext") == "11K"
+
+
+def test_explorer_copies_its_python(page: Page) -> None:
+    widget = panel(page, "explorer")
+    drawn(widget)
+    widget.get_by_role("button", name="Copy as Python").click()
+    widget.get_by_role("status").filter(has_text="Copied").wait_for(timeout=WAIT_MS)
+    copied = page.evaluate("() => navigator.clipboard.readText()")
+    assert copied.startswith("import ledgerkit as lk\n\nbooks = lk.ledger(")
+    assert copied.strip() in (widget.locator("pre").last.text_content() or "")
+
+
+@pytest.mark.parametrize(("kind", "start"), [("SVG", b"<svg"), ("PNG", b"\x89PNG")])
+def test_explorer_saves_its_figure(page: Page, kind: str, start: bytes) -> None:
+    widget = panel(page, "explorer")
+    drawn(widget)
+    widget.get_by_label("format of the figure").select_option(label=kind)
+    with page.expect_download(timeout=WAIT_MS) as waiting:
+        widget.get_by_role("button", name="Save figure").click()
+    assert waiting.value.suggested_filename == f"ledgerkit-explorer.{kind.lower()}"
+    assert waiting.value.path().read_bytes().startswith(start)
+
+
+def test_explorer_turns_dark_and_chinese_in_place(page: Page) -> None:
+    widget = panel(page, "explorer")
+    before = drawn(widget)
+    light = widget.evaluate("element => getComputedStyle(element).backgroundColor")
+    widget.get_by_role("button", name="☾").click()
+    before = redrawn(widget, before)
+    assert widget.evaluate("element => getComputedStyle(element).backgroundColor") != light
+    widget.get_by_role("button", name="中文").click()
+    assert "系统调度" in redrawn(widget, before)
+    assert widget.get_by_role("button", name="中文").get_attribute("aria-pressed") == "true"
+    widget.get_by_role("slider", name="并发").wait_for(timeout=WAIT_MS)
+
+
+def test_compare_pins_and_switches_figures(page: Page) -> None:
+    widget = panel(page, "compare")
+    before = drawn(widget)
+    widget.get_by_role("button", name="pin for reference").click()
+    before = redrawn(widget, before)
+    assert "DeepSeek-V3 (pinned)" in before
+    widget.get_by_label("deployments").select_option(label="Kimi-K2.6")
+    page.wait_for_timeout(300)
+    assert widget.get_by_label("model", exact=True).input_value() == "Kimi-K2.6"
+    widget.get_by_label("figure", exact=True).select_option(label="bars")
+    assert "bytes read" in redrawn(widget, before)
+
+
+def test_config_is_pasted_and_read_and_a_bad_one_is_explained(page: Page) -> None:
+    widget = panel(page, "config")
+    area = widget.locator("textarea")
+    area.fill(json.dumps({**CONFIG, "num_flux_heads": 3}))
+    area.blur()
+    alert = widget.get_by_role("alert")
+    alert.wait_for(timeout=WAIT_MS)
+    assert "num_flux_heads" in (alert.text_content() or "")
+    area.fill(json.dumps(CONFIG))
+    area.blur()
+    drawn(widget)
+    assert widget.locator("[data-key=context] b").text_content() == "128K"
+    assert widget.get_by_role("alert").count() == 0
