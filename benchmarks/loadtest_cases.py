@@ -20,6 +20,7 @@ import polars as pl
 import ledgerkit as lk
 from ledgerkit.errors import LedgerError
 from ledgerkit.loadtest._basis import Basis
+from ledgerkit.spec.attention import SoftmaxAttention
 
 NO_SERIES = "no series"
 """What ``diagnose_series`` must refuse: neither context nor concurrency varies alone."""
@@ -92,9 +93,10 @@ ARCHITECTURE = {
     "qwen3moe 30B.A3B": "qwen3-30b-a3b",
     "qwen2 7B": "qwen2.5-7b",
     "gemma3 4B": "gemma-3-4b-it",
+    "deepseek2 30B.A3B": "glm-4.7-flash",
 }
 FILE_BYTES = {"gpt-oss 20B": 11.27, "gpt-oss 120B": 59.02, "qwen3moe 30B.A3B": 30.25,
-              "qwen2 7B": 7.54, "gemma3 4B": 2.35}  # fmt: skip
+              "qwen2 7B": 7.54, "gemma3 4B": 2.35, "deepseek2 30B.A3B": 29.65}  # fmt: skip
 """GiB of the files, as the tables state them."""
 DEPTH_REASONS = {
     "qwen2 7B": "Its bytes put it on the limit itself; measured growth is a little more.",
@@ -102,6 +104,11 @@ DEPTH_REASONS = {
     "its interval crosses the limit; the value itself is above it.",
 }
 """Where bytes and verdicts differ, and why."""
+PREFILL_REASONS = {
+    "gemma3 4B": "Counted operations are below the limit and so is the value, but the interval of "
+    "the series touches the limit.",
+}
+"""The same for operations of a prefill."""
 
 
 def numbers(text: str) -> list[float]:
@@ -182,6 +189,43 @@ def expected_share(name: str, context: int) -> float | None:
     return cache / (cache + active)
 
 
+def expected_prefill_share(name: str, context: int) -> float | None:
+    """Operations on cached tokens over all operations of a prefilled token; None for latents."""
+    model = lk.load_model(ARCHITECTURE[next(key for key in ARCHITECTURE if name.startswith(key))])
+    attention = 0.0
+    for group in model.groups:
+        kind = group.attention
+        if not isinstance(kind, SoftmaxAttention):
+            return None
+        seen = min(context, kind.limit or context)
+        pair = 2.0 * kind.num_attention_heads * (kind.head_dim + kind.v_head_dim)
+        attention += group.count * pair * seen
+    return attention / (attention + 2.0 * model.active_parameter_count)
+
+
+def prefills(table: pl.DataFrame) -> list[tuple[str, Claim, str, str]]:
+    """Time of a chunk of 2,048 tokens over the tokens that are there already."""
+    found = []
+    rows = table.filter(pl.col("phase") == "prefill")
+    for (name,), part in rows.group_by(["model"], maintain_order=True):
+        rising = part.sort("depth")
+        verdict, shown = series(
+            rising["depth"].to_list(), rising["prefill_tps"].to_list(), "context", "tokens_per_s"
+        )
+        share = expected_prefill_share(str(name), int(part["depth"].max()))
+        says = (
+            "every head works on the latent: most operations per cached token"
+            if share is None
+            else f"cached tokens are {share:.0%} of the operations at 32K"
+        )
+        expected = "context_sensitive" if share is None or share > 0.2 else "flat"
+        reason = next(
+            (text for key, text in PREFILL_REASONS.items() if str(name).startswith(key)), ""
+        )
+        found.append((f"prefill, {name}", Claim(says, expected, SPARK, reason), verdict, shown))
+    return found
+
+
 def llama_cpp(folder: Path) -> list[tuple[str, Claim, str, str]]:
     """Depth series, batch series and whole grids of the llama.cpp tables."""
     table = pl.read_csv(folder / "llamacpp_measured.csv", infer_schema_length=None)
@@ -224,7 +268,7 @@ def llama_cpp(folder: Path) -> list[tuple[str, Claim, str, str]]:
         shown = f"KV {share.value:.2f} ({share.low:.2f} to {share.high:.2f})" if share else ""
         claim = Claim("one run per cell", "undetermined", SPARK)
         found.append((f"grid, {str(name).split('/')[-1]}", claim, diagnosis.verdict, shown))
-    return found
+    return found + prefills(table)
 
 
 PUBLISHED = {
