@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from ledgerkit._capacities.kinds import LayerKind, layer_kinds
 from ledgerkit._capacities.paged import PagePlan, page_plan
+from ledgerkit._capacities.split import SplitPools
 from ledgerkit._refs import resolve
 from ledgerkit.costs.layout import check
 from ledgerkit.costs.memory import cache_room, holdings, stage_bytes
@@ -102,24 +103,40 @@ class Capacity:
     # reserved ---------------------------------------------------------------------------------
 
     @cached_property
+    def pools(self) -> SplitPools | None:
+        """Pools of their own for windows and states; None where all layers share one of pages."""
+        windows, states = self.profile.window_pool_ratio, self.profile.state_pool_ratio
+        if windows is None or states is None:
+            return None
+        return SplitPools.of(self._kinds, windows, states)
+
+    @cached_property
     def plan(self) -> PagePlan:
-        """Blocks and groups of the paged pool."""
+        """Blocks and groups of a shared pool of pages."""
         return page_plan(self._kinds, self.deployment.block_size or self.profile.block_size)
 
     @property
     def block_bytes(self) -> float:
         """Bytes of one block on one device."""
+        if self.pools is not None:
+            return (self.deployment.block_size or self.profile.block_size) * self.bytes_per_token
         return self.plan.block_bytes
 
     @property
     def num_blocks(self) -> int:
         """Blocks of the pool of one device."""
+        if self.pools is not None:
+            page = self.deployment.block_size or self.profile.block_size
+            return self.pools.tokens(self.pool_bytes.mid) // page
         return max(0, self.plan.num_blocks(self.pool_bytes.mid))
 
     def reserved_bytes(self, tokens: int) -> float:
         """Bytes of one device that the engine sets aside for one sequence of this length."""
         if self.profile.cache_allocation == "contiguous":
             return self.ideal_bytes(max(tokens, self.max_model_len))
+        if self.pools is not None:
+            page = self.deployment.block_size or self.profile.block_size
+            return self.ideal_bytes(math.ceil(tokens / page) * page)
         return self.plan.blocks_of(tokens, self._batched) * self.block_bytes
 
     @cached_property
@@ -127,6 +144,8 @@ class Capacity:
         """Most tokens of a single sequence that the pool holds."""
         if self.profile.cache_allocation == "contiguous":
             return self._longest_contiguous(self.pool_bytes.mid)
+        if self.pools is not None:
+            return self.pools.longest(self.pool_bytes.mid, self.model.max_position_embeddings)
         return self.plan.longest(self.num_blocks, self._batched)
 
     def _longest_contiguous(self, pool: float) -> int:
@@ -149,6 +168,8 @@ class Capacity:
         if self.profile.cache_allocation == "contiguous":
             need = self.ideal_bytes(max(tokens, self.max_model_len))
             return max(0.0, pool) / need if need else math.inf
+        if self.pools is not None:
+            return self.pools.concurrency(pool, tokens)
         blocks = self.plan.blocks_of(tokens, self._batched)
         return max(0, self.plan.num_blocks(pool)) / blocks
 
@@ -161,8 +182,9 @@ class Capacity:
 
         Engines move whole blocks, and the first output token has a slot already.
         """
-        blocks = math.ceil((prompt_tokens + 1) / self.plan.block)
-        tokens = blocks * self.plan.block if self.plan.block > 1 else prompt_tokens
+        page = self.plan.block if self.pools is None else 1
+        blocks = math.ceil((prompt_tokens + 1) / page)
+        tokens = blocks * page if page > 1 else prompt_tokens
         per_device = sum(k.sequence_bytes(tokens) for k in self._kinds)
         return per_device * self.deployment.tp * self.deployment.pp
 
@@ -181,6 +203,10 @@ class Capacity:
                 "vllm_blocks_of_a_group": self.num_blocks // groups * self.plan.block,
                 "vllm_concurrency_times_length": int(self.max_concurrency() * self.max_model_len),
             }
+        if self.pools is not None:
+            found = {self.profile.slug: self.pools.tokens(self.pool_bytes.mid)}
+            slots = self.pools.slots(self.pool_bytes.mid)
+            return found if slots is None else found | {"states": slots}
         return {self.profile.slug: int(self.pool_bytes.mid // self.bytes_per_token)
                 if self.bytes_per_token else 0}  # fmt: skip
 

@@ -92,6 +92,11 @@ class EngineProfile(Frozen):
     """Forms of speculative decoding that the engine has; all are off by default."""
     expert_offload: tuple[Literal["stream", "in_place"], ...] = ()
     """Routed experts in host memory: streamed to the device, or computed by the host in place."""
+    window_pool_ratio: Fraction | None = None
+    """Windows have a pool of their own, with this many tokens per token of the main one; None =
+    all layers share one pool of pages."""
+    state_pool_ratio: Annotated[float, Field(gt=0)] | None = None
+    """Bytes of the states' own pool for each byte of the others; goes with the one above."""
     workspace: Workspace | None = None
     """None: its needs have not been measured."""
     tiers: tuple[DeviceTier, ...] = ()
@@ -109,6 +114,9 @@ class EngineProfile(Frozen):
         bounds = [tier.min_memory_bytes for tier in self.tiers]
         if bounds != sorted(set(bounds), reverse=True):
             msg = "tiers go from the largest memory to the smallest, each once"
+            raise ValueError(msg)
+        if (self.window_pool_ratio is None) != (self.state_pool_ratio is None):
+            msg = "window_pool_ratio and state_pool_ratio go together"
             raise ValueError(msg)
         sizes = list(self.graph_capture_sizes)
         if sizes != sorted(set(sizes)):
