@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit import text
 from ledgerkit.errors import FigureError
+from ledgerkit.text import numbers
 
 if TYPE_CHECKING:
     import argparse
+
+    from ledgerkit.text import Language
 
 NOTEBOOK = "01_three_ledgers.ipynb"
 CELL_TIMEOUT_S = 600
@@ -37,10 +40,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``figures``."""
     parser.add_argument("--out", type=Path, default=Path("out"), help="directory (default: out)")
     parser.add_argument("--notebook", type=Path, help="another notebook with the same two tags")
+    parser.add_argument(
+        "--html", type=Path, help="write the explorer page instead: one file, no kernel, no network"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Execute the notebook and say what came out."""
+    """Execute the notebook, or write the page, and say what came out."""
+    if arguments.html is not None:
+        return _write_page(arguments.html, arguments.language)
     source = arguments.notebook or bundled_notebook()
     out = arguments.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
@@ -53,6 +61,19 @@ def run(arguments: argparse.Namespace) -> int:
     for path, stamp in sorted(_stamps(out).items()):
         if before.get(path) != stamp:
             print(f"  {_near(path)}")
+    return 0
+
+
+def _write_page(path: Path, language: Language) -> int:
+    """Write the explorer page."""
+    from ledgerkit._commands.explore import write_page
+
+    if path.suffix.lower() != ".html":
+        raise FigureError("the page is an HTML file", given=path.name, allowed="a name in .html")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_page(path, language=language)
+    size = numbers.byte_size(path.stat().st_size)
+    print(text.get("command.figures.page", language, path=_near(path.resolve()), size=size))
     return 0
 
 

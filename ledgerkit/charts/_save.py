@@ -19,7 +19,7 @@ from ledgerkit.errors import FigureError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["SUFFIXES", "describe", "open_figure", "save_figure"]
+__all__ = ["SUFFIXES", "describe", "open_figure", "renderer", "replace_file", "save_figure"]
 
 SUFFIXES: Final = (".svg", ".png", ".pdf", ".html", ".json")
 _SOURCE_HEIGHT: Final = 19.0
@@ -115,7 +115,7 @@ def save_figure(
     if source:
         _add_source(spec, source)
     register_fonts()
-    _replace(target, _written(spec, suffix, scale))
+    replace_file(target, _written(spec, suffix, scale))
     return target
 
 
@@ -345,22 +345,52 @@ def _html(spec: Mapping[str, Any]) -> bytes:
         language={"zh": "zh-CN"}.get(facts.get("options", {}).get("language"), "en"),
         title=escape(str(facts.get("title", "ledgerkit"))),
         background=spec.get("background", "#FFFFFF"),
-        renderer=_renderer(),
+        renderer=renderer(),
         spec=shown,
     )
     return page.encode()
 
 
 @cache
-def _renderer() -> str:
+def renderer() -> str:
+    """Vega, Vega-Lite and vega-embed as one script, to be put into a page.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> "window.vegaEmbed=" in renderer()
+    True
+    """
     import vl_convert
 
     # the stub asks for a snippet that the function makes optional
     return str(vl_convert.javascript_bundle())  # type: ignore[call-arg]
 
 
-def _replace(target: Path, content: bytes) -> None:
-    """Write beside the target and move into place, so that no half file is ever seen."""
+def replace_file(target: Path, content: bytes) -> None:
+    """Write beside the target and move into place, so that no half file is ever seen.
+
+    Parameters
+    ----------
+    target : pathlib.Path
+        Where.
+    content : bytes
+        What.
+
+    Raises
+    ------
+    FigureError
+        If the directory is missing or not writable.
+
+    Examples
+    --------
+    >>> replace_file(Path("nowhere/page.html"), b"")
+    Traceback (most recent call last):
+    ledgerkit.errors.FigureError: there is no such directory (given: 'nowhere'). Fix: ...
+    """
     directory = target.parent
     if not directory.is_dir():
         raise FigureError("there is no such directory", given=str(directory), fix="create it first")

@@ -10,6 +10,10 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
         "en": "execute the notebook, print the ledger table, write the figures",
     },
     "command.figures.written": {"zh": "已写入 {path}：", "en": "Written to {path}:"},
+    "command.figures.page": {
+        "zh": "已写入 {path}（{size}，可离线打开）",
+        "en": "Written to {path} ({size}, opens without network)",
+    },
     "command.warmup.summary": {
         "zh": "预先编译计算内核",
         "en": "compile the kernels ahead of the first use",
