@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 STYLE = """\
-body{max-width:760px;margin:2rem auto;padding:0 1rem;color:#1B1F27;
+body{max-width:860px;margin:2rem auto;padding:0 1rem;color:#1B1F27;
 font:15px/1.6 "Noto Sans CJK SC","PingFang SC","Microsoft YaHei",system-ui,sans-serif}
 h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}
 table{border-collapse:collapse;width:100%;margin:.8rem 0;font-size:13px}
-th,td{border-bottom:1px solid #E2E5EA;padding:.35rem .5rem;text-align:left;vertical-align:top;
-overflow-wrap:anywhere}
+th,td{border-bottom:1px solid #E2E5EA;padding:.35rem .5rem;text-align:left;vertical-align:top}
+td:last-child{overflow-wrap:anywhere}
 th{color:#555C69;font-weight:400;white-space:nowrap}
 pre{background:#ECEEF2;padding:.8rem;overflow-x:auto;font-size:13px}
 div.table{overflow-x:auto}"""

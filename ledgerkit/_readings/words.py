@@ -102,9 +102,10 @@ def _amount(row: dict[str, Any], language: str) -> str:
     def write(value: float) -> str:
         return si(value, "FLOP") if row["resource"] == "compute" else byte_size(value)
 
-    return change(
-        row["before"], row["after"], count if row["resource"] == "steps" else write, language
-    )
+    if row["resource"] == "steps":
+        launches = change(row["before"], row["after"], count, language)
+        return get("reading.launches", language, change=launches)
+    return change(row["before"], row["after"], write, language)
 
 
 def _balance(reading: ModelReading, language: str, *, saved: bool) -> Iterator[Block]:

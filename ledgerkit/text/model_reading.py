@@ -20,6 +20,7 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
         "attention/KV {attention_kv}%, FFN/MLP {ffn_mlp}%, scheduling {scheduling}%; memory "
         "{memory} of {capacity}.",
     },
+    "reading.launches": {"zh": "启动与轮次 {change}", "en": "{change} launches and rounds"},
     "reading.and": {"zh": "；", "en": "; "},
     "reading.comma": {"zh": "，", "en": ", "},
     "reading.belief": {"zh": "{belief}：{verdict}。", "en": "{belief}: {verdict}."},
