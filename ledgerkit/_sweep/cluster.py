@@ -35,7 +35,7 @@ def _call(token: str, payload: bytes, units: tuple[int, ...]) -> list[Part]:
     """Compute units in a worker."""
     if token not in _open_tasks:
         task: Task[Any] = pickle.loads(payload)  # noqa: S301 - sent by the user's own client
-        _open_tasks[token] = task, Tables(task.plan.setting, task.plan.pairs)
+        _open_tasks[token] = task, Tables(task.plan)
         while len(_open_tasks) > 2:
             _open_tasks.popitem(last=False)
     task, tables = _open_tasks[token]

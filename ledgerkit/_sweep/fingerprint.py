@@ -35,4 +35,6 @@ def _parts(sweep: Sweep) -> Iterator[bytes]:
             yield condition.expression.meta.serialize(format="json").encode()
     for device in sweep.plan.devices():
         yield load_efficiencies(device).model_dump_json().encode()
+    if sweep.plan.calibration is not None:
+        yield sweep.plan.calibration.model_dump_json().encode()
     yield from sweep.plan.content()

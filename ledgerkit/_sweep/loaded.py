@@ -9,14 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ledgerkit._steady.formula import Load, closed_loop
-from ledgerkit._steady.options import Serving
 from ledgerkit._sweep.prepared import Array, Prepared
 from ledgerkit.kernels import columns as c
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Points of a closed loop that starts at once, with the defaults of the engine."""
+    """Points of a closed loop that starts at once, as the engine or a calibration says."""
 
     ttft_s: Array
     tpot_s: Array
@@ -54,7 +53,7 @@ def loaded(
         Decode step of the running sequences; prefill without and with the host's time.
     """
     concurrency, prompts, cached, outputs = workload
-    table, layout, serving = prepared.table, prepared.layout, Serving()
+    table, layout, serving = prepared.table, prepared.layout, prepared.serving
     scalars = table.scalars["mid"][0]
 
     def constant(value: float) -> Array:
@@ -69,7 +68,7 @@ def loaded(
         separate_host_s=constant(scalars[c.HOST_STEP_S] + scalars[c.HOST_SEQUENCE_S]),
         alone_s=alone_s, mixed=constant(serving.mixes(table)),
         wait_share=constant(serving.waits(table)), request_path_s=constant(serving.path_s()),
-        factor=constant(1.0),
+        factor=constant(prepared.tpot_factor),
     )  # fmt: skip
     times = closed_loop(load)
     e2e_s = times.ttft_s + (outputs - 1) * times.tpot_s

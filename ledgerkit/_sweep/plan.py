@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from ledgerkit._sweep.axes import ROW_FIELDS, TABLE_FIELDS, WORKLOAD_FIELDS, Axe
 from ledgerkit._sweep.prepared import Index, Prepared, Refused
 from ledgerkit._sweep.values import Piece
 from ledgerkit.spec.hardware import Hardware
+
+if TYPE_CHECKING:
+    from ledgerkit._calibration import Calibration
 
 UNIT_POINTS = 262_144
 """Points of a unit of work: some 10 ms, and a few MB."""
@@ -43,6 +46,8 @@ class Plan(Protocol):
     settings: int
     in_order: bool
     """Whether the pieces of a unit are in the order of the points."""
+    calibration: Calibration | None
+    """Constants of the user's own server."""
 
     def setting(self, index: int) -> Mapping[str, Any]:
         """Fields of one table."""
@@ -94,7 +99,8 @@ class GridPlan:
 
     in_order = True
 
-    def __init__(self, axes: Axes) -> None:
+    def __init__(self, axes: Axes, calibration: Calibration | None = None) -> None:
+        self.calibration = calibration
         tables, lines, rows = [], [], []
         for group in axes.groups:
             if group.fields & set(TABLE_FIELDS):

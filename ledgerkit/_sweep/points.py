@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -18,6 +18,9 @@ from ledgerkit._sweep.values import Piece
 from ledgerkit.errors import SweepError
 from ledgerkit.spec.hardware import Hardware
 
+if TYPE_CHECKING:
+    from ledgerkit._calibration import Calibration
+
 _TEXT = ("weights", "experts", "kv_dtype", "activations", "engine", "model", "hardware")
 
 
@@ -26,8 +29,9 @@ class FramePlan:
 
     in_order = False
 
-    def __init__(self, frame: pl.DataFrame) -> None:
+    def __init__(self, frame: pl.DataFrame, calibration: Calibration | None = None) -> None:
         _check_columns(frame)
+        self.calibration = calibration
         self.given = tuple(name for name in FIELDS if name in frame.columns)
         defaults = [
             pl.lit(fields.default(name)).alias(name) for name in FIELDS if name not in frame.columns

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from ledgerkit._steady.options import Serving
 from ledgerkit._steady.work import without_host
 from ledgerkit._sweep.axes import resolved
 from ledgerkit.costs.memory import Residence
@@ -18,6 +19,10 @@ from ledgerkit.costs.table import CostTable, Edge, build
 from ledgerkit.errors import LedgerError
 from ledgerkit.kernels import columns as c
 from ledgerkit.kernels import grid as kernels
+
+if TYPE_CHECKING:
+    from ledgerkit._calibration import Calibration
+    from ledgerkit._sweep.plan import Plan
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
@@ -33,7 +38,13 @@ class Stopped(Exception):  # noqa: N818
 class Prepared:
     """A table, its limits, and prefill prices that are computed once."""
 
-    def __init__(self, table: CostTable, pairs: int) -> None:
+    def __init__(
+        self, table: CostTable, pairs: int, calibration: Calibration | None = None
+    ) -> None:
+        self.serving, self.tpot_factor = Serving(), 1.0
+        if calibration is not None:
+            table, self.serving = calibration.price(table), calibration.serve(self.serving)
+            self.tpot_factor = calibration.tpot_factor
         self.table = table
         self.layout = table.deployment
         self.residence = Residence.of(table.holdings)
@@ -185,9 +196,9 @@ class Refused:
 class Tables:
     """The tables of a sweep, few at a time."""
 
-    def __init__(self, settings: Callable[[int], Mapping[str, Any]], pairs: int) -> None:
-        self._settings = settings
-        self._pairs = pairs
+    def __init__(self, plan: Plan) -> None:
+        self._settings, self._calibration = plan.setting, plan.calibration
+        self._pairs = pairs = plan.pairs
         self._kept: OrderedDict[int, Prepared | Refused] = OrderedDict()
         self._lock = threading.Lock()
         # a table and its prefill prices: at most 64 MB of prices are kept
@@ -212,4 +223,4 @@ class Tables:
             table = build(model, deployment, hardware, efficiencies, profile)
         except LedgerError as error:
             return Refused(error.what)
-        return Prepared(table, self._pairs)
+        return Prepared(table, self._pairs, self._calibration)

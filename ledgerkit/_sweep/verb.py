@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
@@ -17,6 +18,9 @@ from ledgerkit._sweep.prices import checked_prices
 from ledgerkit._sweep.run import OnProgress, default_threads
 from ledgerkit.errors import SweepError
 
+if TYPE_CHECKING:
+    from ledgerkit._calibration import Calibration
+
 __all__ = ["sweep"]
 
 
@@ -28,6 +32,7 @@ def sweep(
     client: Any = None,
     threads: int | None = None,
     progress: bool | OnProgress = True,
+    calibration: Calibration | None = None,
     **axes: Any,
 ) -> Sweep:
     """Price many deployments: all combinations of values, or the rows of a frame.
@@ -50,6 +55,9 @@ def sweep(
     progress : bool or callable
         Show progress of long runs; or call with a ``Progress``, where ``False`` as the answer
         cancels.
+    calibration : Calibration, optional
+        Constants of the user's own server, see ``lk.calibrate``; for all points, with a warning
+        where they were measured on another model or device.
     **axes : value or sequence
         Fields of ``Deployment`` and ``Workload``, ``model`` and ``hardware``; a value, list, tuple,
         range, array, Series or ``lk.geomspace``.
@@ -77,7 +85,8 @@ def sweep(
     >>> found["hardware"].to_list()
     ['h100-sxm-80gb', 'h200-sxm-141gb']
     """
-    plan, given = _planned(points, axes)
+    plan, given = _planned(points, axes, calibration)
+    _check_calibration(plan)
     if run_on not in ("threads", "dask"):
         raise SweepError("unknown run_on", given=run_on, allowed="threads, dask")
     if run_on == "dask" and client is None:
@@ -87,12 +96,36 @@ def sweep(
         raise SweepError("threads must be at least 1", given=threads)
     options = Options(run_on, client, threads or default_threads(), progress)
     return Sweep(
-        plan, Tables(plan.setting, plan.pairs), given, options,
+        plan, Tables(plan), given, options,
         checked_prices(plan, prices, price_source),
     )  # fmt: skip
 
 
-def _planned(points: Sequence[Any], axes: Mapping[str, Any]) -> tuple[Plan, tuple[str, ...]]:
+def _check_calibration(plan: Plan) -> None:
+    from ledgerkit._calibration import Calibration
+
+    calibration = plan.calibration
+    if calibration is None:
+        return
+    if not isinstance(calibration, Calibration):
+        raise SweepError("calibration must be one that lk.calibrate made", given=calibration)
+    others = [
+        name
+        for field, own in (("model", calibration.model), ("hardware", calibration.hardware))
+        for name in plan.names(field)
+        if name != own
+    ]
+    if others:
+        warnings.warn(
+            f"calibrated on {calibration.model} and {calibration.hardware}; the same constants "
+            f"price {', '.join(others)}",
+            stacklevel=3,
+        )
+
+
+def _planned(
+    points: Sequence[Any], axes: Mapping[str, Any], calibration: Calibration | None
+) -> tuple[Plan, tuple[str, ...]]:
     frames = [one for one in points if isinstance(one, pl.DataFrame | pl.LazyFrame)]
     others = [one for one in points if not isinstance(one, pl.DataFrame | pl.LazyFrame)]
     wrong = [one for one in others if not isinstance(one, ZippedAxes)]
@@ -101,11 +134,11 @@ def _planned(points: Sequence[Any], axes: Mapping[str, Any]) -> tuple[Plan, tupl
                          given=wrong[0])  # fmt: skip
     if not frames:
         grid = Axes.parse(others, axes)
-        return GridPlan(grid), grid.given
+        return GridPlan(grid, calibration), grid.given
     if len(frames) > 1 or others or axes:
         raise SweepError("a frame holds all fields of its points",
                          given=", ".join(axes) or "more frames or zipped axes",
                          fix="add the fields to the frame: frame.with_columns(...)")  # fmt: skip
     frame = frames[0].collect() if isinstance(frames[0], pl.LazyFrame) else frames[0]
-    plan = FramePlan(frame)
+    plan = FramePlan(frame, calibration)
     return plan, plan.given

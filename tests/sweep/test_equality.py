@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import ledgerkit as lk
-from ledgerkit.errors import CapacityError
+from ledgerkit.errors import CapacityError, SweepError
 from ledgerkit.spec.axes import LEDGERS
 
 MODELS = (
@@ -28,16 +28,17 @@ AMOUNTS = [f"{phase}_{ledger}_{amount}" for phase in ("prefill", "decode") for l
 HELD = [f"hold_{ledger}_bytes" for ledger in LEDGERS]
 
 
-def ledger_of(row: dict) -> lk.Ledger:
+def ledger_of(row: dict, calibration: lk.Calibration | None = None) -> lk.Ledger:
     deployment = {name: row[name] for name in lk.Deployment.model_fields if name in row}
     workload = {name: row[name] for name in lk.Workload.model_fields if name in row}
     return lk.ledger(
-        row["model"], row["hardware"], lk.Deployment(**deployment), lk.Workload(**workload)
-    )
+        row["model"], row["hardware"], lk.Deployment(**deployment), lk.Workload(**workload),
+        calibration=calibration,
+    )  # fmt: skip
 
 
-def assert_row_is_ledger(row: dict) -> None:
-    books = ledger_of(row)
+def assert_row_is_ledger(row: dict, calibration: lk.Calibration | None = None) -> None:
+    books = ledger_of(row, calibration)
     for name in TIMES:
         assert row[name] == getattr(books, name), name
     for name in AMOUNTS:
@@ -53,13 +54,14 @@ def assert_row_is_ledger(row: dict) -> None:
     assert row["devices"] == books.deployment.devices
 
 
-def assert_row_is_steady_state(row: dict) -> None:
+def assert_row_is_steady_state(row: dict, calibration: lk.Calibration | None = None) -> None:
     deployment = {name: row[name] for name in lk.Deployment.model_fields if name in row}
     workload = {name: row[name] for name in lk.Workload.model_fields if name in row}
     try:
         state = lk.steady_state(
-            row["model"], row["hardware"], lk.Deployment(**deployment), lk.Workload(**workload)
-        )
+            row["model"], row["hardware"], lk.Deployment(**deployment), lk.Workload(**workload),
+            calibration=calibration,
+        )  # fmt: skip
     except CapacityError:
         assert row["loaded_tpot_s"] is None
         return
@@ -91,18 +93,69 @@ def random_axes(seed: int) -> dict:
     }
 
 
+COLUMNS = (*TIMES, *AMOUNTS, *HELD, "attention_kv_s", "ffn_mlp_s", "scheduling_s",
+           "tokens_per_s_per_device", "tokens_per_s_per_user", "devices", "loaded_ttft_s",
+           "loaded_tpot_s", "loaded_tokens_per_s")  # fmt: skip
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_random_points_of_a_grid_equal_the_ledger(seed: int) -> None:
     axes = random_axes(seed)
     swept = lk.sweep(**axes, progress=False)
-    columns = (*axes, *TIMES, *AMOUNTS, *HELD, "attention_kv_s", "ffn_mlp_s", "scheduling_s",
-               "tokens_per_s_per_device", "tokens_per_s_per_user", "devices", "loaded_ttft_s",
-               "loaded_tpot_s", "loaded_tokens_per_s")  # fmt: skip
-    frame = swept.select(*columns).collect()
+    frame = swept.select(*axes, *COLUMNS).collect()
     assert frame.height + swept.dropped["points"].sum() == swept.points
     for row in frame.sample(min(15, frame.height), seed=seed).iter_rows(named=True):
         assert_row_is_ledger(row)
         assert_row_is_steady_state(row)
+
+
+@pytest.fixture(scope="module")
+def calibration() -> lk.Calibration:
+    """Constants of a slow server, its host and its waits among them."""
+    points = [
+        {"prompt_tokens": 1024, "output_tokens": 512, "concurrency": many, "tpot_s": tpot,
+         "ttft_s": ttft}
+        for many, tpot, ttft in ((1, 0.009, 0.08), (16, 0.014, 0.4), (64, 0.025, 1.3))
+    ]  # fmt: skip
+    return lk.calibrate(points, "llama-3.1-8b", "h100-sxm-80gb")
+
+
+CALIBRATED = {
+    "model": "llama-3.1-8b",
+    "hardware": "h100-sxm-80gb",
+    "tp": [1, 2],
+    "concurrency": [1, 7, 300],
+    "prompt_tokens": [100, 9000],
+    "output_tokens": [3, 700],
+}
+
+
+def test_a_calibrated_sweep_equals_the_calibrated_ledger(calibration: lk.Calibration) -> None:
+    assert abs(calibration.tpot_factor - 1) > 0.01
+    swept = lk.sweep(**CALIBRATED, calibration=calibration, progress=False)
+    frame = swept.select(*CALIBRATED, *COLUMNS).collect()
+    plain = lk.sweep(**CALIBRATED, progress=False).select("tpot_s", "loaded_ttft_s").collect()
+    assert frame.height == 24
+    assert (frame["tpot_s"] != plain["tpot_s"]).all()
+    assert (frame["loaded_ttft_s"] != plain["loaded_ttft_s"]).any()
+    for row in frame.iter_rows(named=True):
+        assert_row_is_ledger(row, calibration)
+        assert_row_is_steady_state(row, calibration)
+    again = lk.sweep(frame.select(*CALIBRATED), calibration=calibration, progress=False)
+    assert again.select("tpot_s").collect()["tpot_s"].equals(frame["tpot_s"])
+
+
+def test_a_calibration_of_another_model_warns_and_of_another_kind_is_refused(
+    calibration: lk.Calibration,
+) -> None:
+    with pytest.warns(UserWarning, match="qwen3-8b, h200-sxm-141gb"):
+        lk.sweep(
+            model=["llama-3.1-8b", "qwen3-8b"], hardware="h200-sxm-141gb", prompt_tokens=10,
+            output_tokens=2, calibration=calibration,
+        )  # fmt: skip
+    with pytest.raises(SweepError, match="calibration"):
+        lk.sweep(model="qwen3-8b", hardware="h200-sxm-141gb", prompt_tokens=10, output_tokens=2,
+                 calibration=1.1)  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", range(2))
