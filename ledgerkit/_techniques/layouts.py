@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 
 from ledgerkit._techniques.point import Point, whole
+from ledgerkit._techniques.sides import Overlay, Row, State
+from ledgerkit.costs.scheduling.experts import expert_imbalance
 from ledgerkit.errors import TechniqueError
+from ledgerkit.spec.axes import Phase
 from ledgerkit.spec.feed_forward import MoeFfn
 
 
@@ -43,8 +46,9 @@ def remove_pp(point: Point) -> Point:
     return point.with_deployment(pp=1)
 
 
-def apply_ep(point: Point, *, ep: int | None = None) -> Point:
+def apply_ep(state: State, *, ep: int | None = None, skew: float = 1.0) -> State:
     """Give each device whole experts; default: over all devices of a stage."""
+    point = state.point
     _needs_experts(point)
     ranks = point.deployment.tp * point.deployment.dp_attention
     wanted = ranks if ep is None else whole("ep", ep, 2)
@@ -54,14 +58,38 @@ def apply_ep(point: Point, *, ep: int | None = None) -> Point:
     if wanted <= point.deployment.ep:
         raise TechniqueError(f"ep is {point.deployment.ep} already", given=wanted,
                              fix="give a larger ep, or action='remove'")  # fmt: skip
-    return point.with_deployment(ep=wanted)
+    return _waiting(state.moved(point.with_deployment(ep=wanted)), skew)
 
 
-def remove_ep(point: Point) -> Point:
+def _waiting(state: State, skew: float) -> State:
+    """Book what the fullest rank makes the others wait for."""
+    layout, work = state.point.deployment, state.point.workload
+    chosen = max(
+        group.ffn.num_experts_per_tok
+        for group in state.point.model.groups
+        if isinstance(group.ffn, MoeFfn)
+    )
+
+    def book(phase: Phase, rows: list[Row]) -> list[Row]:
+        if phase == "hold":
+            return rows
+        tokens = work.concurrency if phase == "decode" else work.new_tokens
+        seconds = math.fsum(
+            row.amount for row in rows if row.account == "routed_experts" and row.resource == "time"
+        )
+        late = expert_imbalance(ranks=layout.ep, tokens=tokens, per_token=chosen,
+                                experts_s=seconds, skew=skew)  # fmt: skip
+        return [*rows, Row(phase, late.ledger, late.account, late.op, "time", late.amount, None)]
+
+    note = f"ranks wait for the fullest of {layout.ep}; static skew of the experts {skew:g}"
+    return state.booked(Overlay(book, notes=(note,)))
+
+
+def remove_ep(state: State) -> State:
     """Slice every expert over all devices."""
-    if point.deployment.ep == 1:
+    if state.point.deployment.ep == 1:
         raise TechniqueError("experts are not spread", given="ep=1", fix="use action='apply'")
-    return point.with_deployment(ep=1)
+    return state.moved(state.point.with_deployment(ep=1))
 
 
 def apply_dp_attention(point: Point) -> Point:

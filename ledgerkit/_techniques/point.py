@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ledgerkit._ledger import Ledger, ledger
+from ledgerkit._ledger import Ledger, check_workload, ledger
 from ledgerkit._refs import resolve
+from ledgerkit.costs.table import CostTable, build
 from ledgerkit.errors import TechniqueError, WorkloadError
 from ledgerkit.spec.deployment import Deployment, Workload
+from ledgerkit.spec.efficiency import Efficiencies
 from ledgerkit.spec.hardware import Hardware
 from ledgerkit.spec.model import Model
 
@@ -26,9 +28,18 @@ class Point:
     hardware: Hardware
     deployment: Deployment
     workload: Workload
+    efficiencies: Efficiencies | None = None
+    """None = those of the device."""
 
     @classmethod
-    def of(cls, model: Any, hardware: Any, deployment: Any, workload: Any) -> Point:
+    def of(
+        cls,
+        model: Any,
+        hardware: Any,
+        deployment: Any,
+        workload: Any,
+        efficiencies: Efficiencies | None = None,
+    ) -> Point:
         """Turn names, dicts and objects into a point."""
         found, device, layout, _, _ = resolve(model, hardware, deployment)
         if isinstance(workload, Mapping):
@@ -38,11 +49,21 @@ class Point:
                 "a transfer needs a workload", given=workload, allowed="Workload or dict",
                 fix="pass Workload(prompt_tokens=..., output_tokens=...)",
             )  # fmt: skip
-        return cls(found, device, layout, workload)
+        return cls(found, device, layout, workload, efficiencies)
 
     def books(self) -> Ledger:
         """Open the ledger of this point."""
-        return ledger(self.model, self.hardware, self.deployment, self.workload)
+        if self.efficiencies is None:
+            return ledger(self.model, self.hardware, self.deployment, self.workload)
+        check_workload(self.model, self.deployment, self.workload)
+        return Ledger(self.table(), self.workload)
+
+    def table(self) -> CostTable:
+        """Cost table of this point's deployment."""
+        model, hardware, deployment, profile, known = resolve(
+            self.model, self.hardware, self.deployment
+        )
+        return build(model, deployment, hardware, self.efficiencies or known, profile)
 
     def with_model(self, model: Model) -> Point:
         """The same deployment of another model."""

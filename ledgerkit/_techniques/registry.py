@@ -14,8 +14,12 @@ from ledgerkit._techniques import (
     latent,
     layouts,
     linear_attention,
+    placement,
+    reuse,
+    serving,
     shared_cache,
     sparse,
+    speculation,
     windows,
 )
 from ledgerkit._techniques.point import Change, checked_settings, settings_of
@@ -66,9 +70,19 @@ RECIPES: Mapping[str, Recipe] = {
     "weight_mxfp4": _weights("mxfp4"),
     "weight_nvfp4": _weights("nvfp4"),
     "weight_gguf": _weights("q4_k"),
+    "expert_offload": Recipe(placement.apply_offload, None, overlay=True),
+    "continuous_batching": Recipe(serving.apply_batching, serving.remove_batching, overlay=True),
+    "paged_attention": Recipe(serving.apply_paging, serving.remove_paging, overlay=True),
+    "prefix_cache": Recipe(reuse.apply_prefix_cache, reuse.remove_prefix, overlay=True),
+    "radix_attention": Recipe(reuse.apply_radix, reuse.remove_prefix, overlay=True),
+    "speculative_decoding": Recipe(speculation.apply_speculation, None, overlay=True),
+    "mtp": Recipe(speculation.apply_mtp, None, overlay=True),
+    "chunked_prefill": Recipe(serving.apply_chunks, serving.remove_chunks, overlay=True),
     "tensor_parallelism": Recipe(layouts.apply_tp, layouts.remove_tp),
     "pipeline_parallelism": Recipe(layouts.apply_pp, layouts.remove_pp),
-    "expert_parallelism": Recipe(layouts.apply_ep, layouts.remove_ep),
+    "expert_parallelism": Recipe(layouts.apply_ep, layouts.remove_ep, overlay=True),
+    "deepep": Recipe(placement.apply_deepep, placement.remove_deepep, overlay=True),
+    "pd_disaggregation": Recipe(serving.apply_disaggregation, None, overlay=True),
     "dp_attention": Recipe(layouts.apply_dp_attention, layouts.remove_dp_attention),
 }
 

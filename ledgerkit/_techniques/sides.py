@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -12,6 +12,8 @@ from ledgerkit._entries import Entry, phase_entries
 from ledgerkit._ledger import Ledger
 from ledgerkit._techniques.point import Point
 from ledgerkit.costs.linear import SOURCE as FROM_WEIGHTS
+from ledgerkit.costs.table import Array, CostTable
+from ledgerkit.kernels import columns as c
 from ledgerkit.spec.axes import PHASES, Account, Phase, Resource
 from ledgerkit.spec.axes import Ledger as LedgerName
 from ledgerkit.spec.workpoint import WorkPoint
@@ -54,10 +56,22 @@ class State:
 
     point: Point
     overlays: tuple[Overlay, ...] = ()
+    gathers: bool = False
+    """True: experts are reached by gathering all tokens on all ranks."""
 
     def moved(self, point: Point) -> State:
         """The same books of another point."""
-        return State(point, self.overlays)
+        return replace(self, point=point)
+
+    def booked(self, overlay: Overlay) -> State:
+        """The same point with more in the books."""
+        return replace(self, overlays=(*self.overlays, overlay))
+
+    def ledger(self) -> Ledger:
+        """Open the ledger that the overlays are booked on."""
+        if not self.gathers:
+            return self.point.books()
+        return Ledger(without_dispatch(self.point.table()), self.point.workload)
 
 
 class Side:
@@ -66,7 +80,7 @@ class Side:
     def __init__(self, state: State) -> None:
         self.state = state
         self.point = state.point
-        self.ledger: Ledger = state.point.books()
+        self.ledger: Ledger = state.ledger()
         self._rows: dict[Phase, tuple[Row, ...]] = {}
 
     def __repr__(self) -> str:
@@ -109,11 +123,21 @@ class Side:
             and (weights or not row.weights)
         )
 
+    def _unloaded_s(self, phase: Phase) -> float:
+        """Seconds of a phase, without waiting for other requests."""
+        if not self.state.overlays:
+            return self.ledger.total(phase, "time")
+        return math.fsum(
+            row.amount
+            for row in self.rows(phase)
+            if row.resource == "time" and row.account != "queue"
+        )
+
     @cached_property
     def net(self) -> dict[str, float]:
         """What a user notices: seconds, tokens per second, bytes, sequences, price."""
         workload, devices = self.point.workload, self.point.deployment.devices
-        ttft, tpot = self.total("prefill", "time"), self.total("decode", "time")
+        ttft, tpot = self._unloaded_s("prefill"), self._unloaded_s("decode")
         rate = workload.concurrency / tpot if tpot else math.nan
         price = self.point.hardware.usd_per_hour
         found = {
@@ -130,6 +154,24 @@ class Side:
         for overlay in self.state.overlays:
             found |= overlay.values
         return found
+
+
+def without_dispatch(table: CostTable) -> CostTable:
+    """Table whose expert exchanges gather all tokens, whatever experts they need."""
+
+    def gathered(rows: Array) -> Array:
+        changed = rows.copy()
+        for i, link in enumerate(table.links):
+            if link.kind == c.KIND_EXCHANGE:
+                changed[:, i, c.L_TOKEN_BYTES] = math.inf
+        return changed
+
+    links = tuple(
+        replace(link, token_bytes=math.inf) if link.kind == c.KIND_EXCHANGE else link
+        for link in table.links
+    )
+    rows = {edge: gathered(rows) for edge, rows in table.link_rows.items()}
+    return replace(table, links=links, link_rows=rows)
 
 
 def _row(entry: Entry) -> Row:

@@ -204,11 +204,11 @@ class Transfer:
     def books_a_cost(self) -> bool:
         """Whether any amount rises, of one device or of all; if none does, check the model.
 
-        Time is left out: it follows from the other amounts.
+        Time of attention and FFN is left out: it follows from the other amounts.
         """
-        for (_, resource, _, _), (old, new, old_all, new_all) in self._sums.items():
+        for (_, resource, ledger, _), (old, new, old_all, new_all) in self._sums.items():
             grows = new > old or (new_all or 0.0) > (old_all or 0.0)
-            if grows and resource != "time":
+            if grows and (resource != "time" or ledger == "scheduling"):
                 return True
         return False
 

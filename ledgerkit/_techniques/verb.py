@@ -11,6 +11,7 @@ from ledgerkit._techniques.sides import State
 from ledgerkit._techniques.transfer import Step, Transfer
 from ledgerkit.errors import TechniqueError
 from ledgerkit.spec.deployment import Deployment, Workload
+from ledgerkit.spec.efficiency import Efficiencies
 from ledgerkit.spec.hardware import Hardware
 from ledgerkit.spec.model import Model
 
@@ -28,6 +29,7 @@ def transfer(
     deployment: Deployment | dict[str, Any] | None = None,
     action: Literal["apply", "remove"] = "apply",
     against: str | None = None,
+    efficiencies: Efficiencies | None = None,
     **settings: Any,
 ) -> Transfer:
     """Book a technique twice: what it saves, and where it moves the cost.
@@ -44,6 +46,8 @@ def transfer(
     against : str, optional
         What stands in for a removed technique, where there is a choice: MLA against ``mha``,
         ``gqa`` or ``mqa``; MoE against ``equal_active`` or ``equal_total``.
+    efficiencies : Efficiencies, optional
+        Default: those of the device.
     **settings
         Of the technique: column ``settings`` of ``lk.techniques()``.
 
@@ -87,7 +91,7 @@ def transfer(
             fix="pass {'technique': 'mla', 'kv_lora_rank': 512} for each",
         )  # fmt: skip
     steps = tuple(_step(one, action, settings) for one in wanted)
-    return Transfer(steps, State(Point.of(model, hardware, deployment, workload)))
+    return Transfer(steps, State(Point.of(model, hardware, deployment, workload, efficiencies)))
 
 
 def _step(wanted: Wanted, action: str, settings: Mapping[str, Any]) -> Step:
