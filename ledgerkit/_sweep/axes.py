@@ -118,6 +118,11 @@ def geomspace(start: Any, stop: Any, num: Any) -> tuple[int, ...]:
     for name, value, least in (("start", start, 1), ("stop", stop, 1), ("num", num, 2)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise SweepError(f"geomspace needs a whole {name} of at least {least}", given=value)
+    if max(start, stop, num) > LARGEST_VALUE:
+        raise SweepError("geomspace is out of range", given=(start, stop, num),
+                         allowed=f"1 to {LARGEST_VALUE:,}")  # fmt: skip
+    if num > LONGEST_AXIS:
+        raise SweepError("geomspace is too long", given=num, allowed=f"up to {LONGEST_AXIS:,}")
     inner = (round(start * (stop / start) ** (i / (num - 1))) for i in range(num))
     return tuple(dict.fromkeys(inner))
 

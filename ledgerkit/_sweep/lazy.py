@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Sweep"]
 
+_CHART_OPTIONS = {"color", "facet", "language", "theme", "max_points", "log"}
 MEMORY_BYTES = 2_000_000_000
 """What ``collect`` may fill."""
 
@@ -137,6 +138,8 @@ class Sweep:
         SweepError
             Too many points for the memory.
         """
+        if not _whole(memory_bytes, 1, 1 << 62):
+            raise SweepError("memory_bytes must be a whole number above 0", given=memory_bytes)
         size = self.points * sum(_bytes(name) for name in self.columns)
         if size > memory_bytes:
             raise SweepError(
@@ -174,6 +177,9 @@ class Sweep:
         if len(objectives) < 2:
             raise SweepError("pareto needs at least two objectives", given=objectives,
                              fix="for one, use .best() or .top()")  # fmt: skip
+        if sense is not None and (not isinstance(sense, Mapping) or sense.keys() - set(objectives)):
+            raise SweepError("sense= says 'low' or 'high' by objective", given=sense,
+                             allowed=", ".join(objectives))  # fmt: skip
         check_one_source(self.plan, self.prices, objectives)
         reducer = Pareto([direction(name, sense) for name in objectives])
         return self._rows(reducer, reducer.numbers, objectives)
@@ -256,9 +262,12 @@ class Sweep:
             cuts = np.asarray(space(*limits, bins + 1), dtype=np.float64)
             cuts[0], cuts[-1] = limits
         else:
-            cuts = np.asarray(edges, dtype=np.float64)
+            try:
+                cuts = np.asarray(edges, dtype=np.float64)
+            except (TypeError, ValueError):
+                cuts = np.empty(0)
             if cuts.ndim != 1 or len(cuts) < 2 or not (np.diff(cuts) > 0).all():
-                raise SweepError("edges must rise, and be at least two", given=list(edges))
+                raise SweepError("edges must be numbers that rise, at least two", given=edges)
         reducer = Histogram(column, cuts)
         self._execute(reducer)
         low, high = np.r_[-np.inf, cuts], np.r_[cuts, np.inf]
@@ -299,6 +308,9 @@ class Sweep:
         """
         from ledgerkit._sweep.sink import sink
 
+        if not isinstance(path, str | Path) or not str(path):
+            raise SweepError("the destination is named by its path", given=path,
+                             allowed="a file that ends in .parquet, or a directory")  # fmt: skip
         return sink(self, Path(path))
 
     def chart(self, x: str, y: str, **options: Any) -> alt.TopLevelMixin:
@@ -314,6 +326,13 @@ class Sweep:
         """
         from ledgerkit import _plot  # the one allowed upward call
 
+        unknown = sorted(options.keys() - _CHART_OPTIONS)
+        if unknown:
+            raise SweepError("the chart of a sweep has no such option", given=", ".join(unknown),
+                             allowed=", ".join(sorted(_CHART_OPTIONS)))  # fmt: skip
+        if not _whole(options.get("max_points", 1), 1, 1 << 62):
+            raise SweepError("max_points must be a whole number above 0",
+                             given=options["max_points"])  # fmt: skip
         chart: alt.TopLevelMixin = _plot.draw("sweep", "points", self, x=x, y=y, **options)
         return chart
 

@@ -17,10 +17,15 @@ def checked_prices(plan: Plan, given: Mapping[str, Any] | None, source: str | No
     Raises
     ------
     SweepError
-        A device is not in the sweep, a price is no positive number, or both options are given.
+        A device is not in the sweep, a price is no positive number, a source prices nothing, or
+        both options are given.
     """
     if given is None:
+        _check_source(plan, source)
         return Prices(None, source)
+    if not isinstance(given, Mapping):
+        raise SweepError("prices are USD per hour by device", given=given,
+                         allowed='{"h100-sxm-80gb": 2.5}')  # fmt: skip
     if source is not None:
         raise SweepError("give prices of your own or a price_source, not both")
     devices = plan.names("hardware")
@@ -32,6 +37,14 @@ def checked_prices(plan: Plan, given: Mapping[str, Any] | None, source: str | No
         if not number or not math.isfinite(price) or price <= 0:
             raise SweepError(f"the price of {slug} must be a positive number", given=price)
     return Prices(dict(given), None)
+
+
+def _check_source(plan: Plan, source: str | None) -> None:
+    """Refuse a source that prices no device of the sweep."""
+    known = {d.price_source or d.source for d in plan.devices() if d.usd_per_hour is not None}
+    if source is not None and source not in known:
+        raise SweepError("no device of this sweep has a price of this source", given=source,
+                         allowed="; ".join(sorted(known)) or "none: give prices=")  # fmt: skip
 
 
 def check_one_source(plan: Plan, prices: Prices, columns: Sequence[str]) -> None:

@@ -92,8 +92,10 @@ def sweep(
     if run_on == "dask" and client is None:
         raise SweepError("run_on='dask' needs the client of a cluster",
                          fix="pass client=distributed.Client(...)")  # fmt: skip
-    if threads is not None and (isinstance(threads, bool) or threads < 1):
-        raise SweepError("threads must be at least 1", given=threads)
+    if threads is not None and (type(threads) is not int or threads < 1):
+        raise SweepError("threads must be a whole number, at least 1", given=threads)
+    if not isinstance(progress, bool) and not callable(progress):
+        raise SweepError("progress is True, False or a function", given=progress)
     options = Options(run_on, client, threads or default_threads(), progress)
     return Sweep(
         plan, Tables(plan), given, options,

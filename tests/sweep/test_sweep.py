@@ -279,6 +279,11 @@ def test_frames_are_checked_by_column(changes: dict, match: str) -> None:
         ({"batch": 3}, "no such axis"),
         ({"tp": {1, 2}}, "ordered sequence"),
         ({"threads": 0}, "threads"),
+        ({"threads": 1.5}, "threads"),
+        ({"threads": "2"}, "threads"),
+        ({"progress": "yes"}, "progress"),
+        ({"prices": ["l4-24gb"]}, "prices are"),
+        ({"price_source": "a friend"}, "price of this source"),
         ({"run_on": "moon"}, "run_on"),
         ({"run_on": "dask"}, "client"),
         ({"prices": {"tpu-v5p": 1.0}}, "not in the sweep"),
@@ -327,6 +332,8 @@ def test_too_many_points_for_memory_are_refused_with_the_way_out() -> None:
         (lambda s: s.pareto("tpot_s"), "two objectives"),
         (lambda s: s.pareto("tpot_s", "fits"), "no number"),
         (lambda s: s.pareto("tpot_s", "concurrency"), "which side"),
+        (lambda s: s.pareto("tpot_s", "ttft_s", sense="low"), "sense="),
+        (lambda s: s.pareto("tpot_s", "ttft_s", sense={"e2e_s": "low"}), "sense="),
         (lambda s: s.best("tpot_s", by="fits"), "fields of a point"),
         (lambda s: s.best("tpot_s", subject_to={"fits": "perhaps"}), "perhaps"),
         (lambda s: s.best("tpot_s", subject_to={"concurrency": 3}), "which side"),
@@ -334,7 +341,17 @@ def test_too_many_points_for_memory_are_refused_with_the_way_out() -> None:
         (lambda s: s.top(0, "tpot_s"), "number of points"),
         (lambda s: s.histogram("tpot_s", bins=0), "bins"),
         (lambda s: s.histogram("tpot_s", edges=[2, 1]), "rise"),
+        (lambda s: s.histogram("tpot_s", edges=["a", "b"]), "rise"),
+        (lambda s: s.histogram("tpot_s", edges=5), "rise"),
+        (lambda s: s.histogram("tpot_s", edges=[1, math.nan, 3]), "rise"),
         (lambda s: s.histogram("fits"), "no number"),
+        (lambda s: s.collect(memory_bytes="2 GB"), "memory_bytes"),
+        (lambda s: s.collect(memory_bytes=-1), "memory_bytes"),
+        (lambda s: s.sink_parquet(None), "destination"),
+        (lambda s: s.sink_parquet(""), "destination"),
+        (lambda s: s.chart("ttft_s", "tpot_s", colour="tp"), "colour"),
+        (lambda s: s.chart("ttft_s", "tpot_s", max_points=0), "max_points"),
+        (lambda s: s.chart("speed", "tpot_s"), "speed"),
     ],
 )
 def test_bad_questions_are_refused(act: object, match: str) -> None:
@@ -363,6 +380,9 @@ def test_geomspace_and_columns() -> None:
     assert lk.geomspace(1, 3, 10) == (1, 2, 3)
     with pytest.raises(SweepError, match="num"):
         lk.geomspace(1, 3, 1)
+    for huge in ((1, 10**400, 3), (1, 3, 10**9)):
+        with pytest.raises(SweepError, match="geomspace is"):
+            lk.geomspace(*huge)
     table = lk.Sweep.outputs()
     assert set(table["column"]) == set(columns.COLUMNS)
     everything = swept(prompt_tokens=[100], concurrency=[3]).select(*columns.COLUMNS).collect()
