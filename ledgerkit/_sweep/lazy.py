@@ -177,9 +177,7 @@ class Sweep:
         if len(objectives) < 2:
             raise SweepError("pareto needs at least two objectives", given=objectives,
                              fix="for one, use .best() or .top()")  # fmt: skip
-        if sense is not None and (not isinstance(sense, Mapping) or sense.keys() - set(objectives)):
-            raise SweepError("sense= says 'low' or 'high' by objective", given=sense,
-                             allowed=", ".join(objectives))  # fmt: skip
+        _check_sense(sense, objectives)
         check_one_source(self.plan, self.prices, objectives)
         reducer = Pareto([direction(name, sense) for name in objectives])
         return self._rows(reducer, reducer.numbers, objectives)
@@ -308,10 +306,7 @@ class Sweep:
         """
         from ledgerkit._sweep.sink import sink
 
-        if not isinstance(path, str | Path) or not str(path):
-            raise SweepError("the destination is named by its path", given=path,
-                             allowed="a file that ends in .parquet, or a directory")  # fmt: skip
-        return sink(self, Path(path))
+        return sink(self, _destination(path))
 
     def chart(self, x: str, y: str, **options: Any) -> alt.TopLevelMixin:
         """Draw the points over two columns, with their Pareto front.
@@ -368,6 +363,19 @@ class Sweep:
                 stacklevel=3,
             )
         return result()
+
+
+def _check_sense(sense: Any, objectives: Sequence[str]) -> None:
+    if sense is not None and (not isinstance(sense, Mapping) or sense.keys() - set(objectives)):
+        raise SweepError("sense= says 'low' or 'high' by objective", given=sense,
+                         allowed=", ".join(objectives))  # fmt: skip
+
+
+def _destination(path: Any) -> Path:
+    if not isinstance(path, str | Path) or not str(path):
+        raise SweepError("the destination is named by its path", given=path,
+                         allowed="a file that ends in .parquet, or a directory")  # fmt: skip
+    return Path(path)
 
 
 def _whole(value: Any, low: int, high: int) -> bool:
