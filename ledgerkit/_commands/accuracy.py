@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Study the rows and write the page."""
-    from ledgerkit._accuracy import published, report, servers
+    from ledgerkit._accuracy import offloaded, published, report, servers
     from ledgerkit._accuracy.study import study
 
     rows = arguments.rows or data_path("accuracy_public.csv")
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     language = arguments.language
     figures, others, calibrations = [], [], []
     if not arguments.quick:
-        others = published.published()
+        others = [*published.published(), *offloaded.offloaded()]
         for points, across in ((1, False), (2, False), (3, False), (1, True)):
             one = servers.calibrated(found, points, across_layouts=across)
             if one is not None:

@@ -229,9 +229,11 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
         "en": "## Figures that others published",
     },
     "accuracy.published.text": {
-        "zh": "“时间比”= 预测时间 ÷ 实测时间（速率取倒数）。没有一个常数拟合过这些数字。",
+        "zh": "“时间比”= 预测时间 ÷ 实测时间（速率取倒数）。没有一个常数拟合过这些数字；只有"
+        "专家卸载例外：主机的两个常数取自另一个模型的机器。",
         "en": "'Time ratio' = predicted over measured time (a rate is inverted). No constant was "
-        "fitted to any of them.",
+        "fitted to any of them, but for expert offload: two constants of the host come from "
+        "machines that run another model.",
     },
     "accuracy.published.columns": {
         "zh": "来源|量|个数|时间比中位|最小到最大|在带内|为什么偏",
@@ -279,14 +281,20 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
         "en": "on 16 ranks half of the peers are in the same node and reached over NVLink; we "
         "price all of them over the network card",
     },
+    "accuracy.why.KTransformers offload": {
+        "zh": "主机的两个常数（内存速率的实际份额、每层的等待）取自运行另一个模型的机器；"
+        "两套机器的软件相差一年，每层的等待相差一倍",
+        "en": "two constants of the host (the share of its memory rate, the wait of each layer) "
+        "come from the machines that run the other model; their software is a year apart, and "
+        "the waits differ by a factor of two",
+    },
     "accuracy.blind.head": {"zh": "## 看不见的", "en": "## Where it is blind"},
     "accuracy.blind.text": {
         "zh": "- TTFT 多半是压测程序的性质：突发、长度分布、首次编译。带是 ×/÷ "
         "{ttft}，结果里写明原因。\n- 同一设置换一个引擎版本，TPOT 差 16%（90 "
         "对的中位数）；看不见版本的模型做不到比 8% 好多少。\n- 结构（核函数计数、KV "
         "精度默认值、单次或两次 all-reduce）是看着这些行选的；交叉验证只管常数。真正全新的模"
-        "型请再加一两个百分点。\n- 没有测过的：稀疏注意力（DSA）、纯状态空间模型、AMD、PCIe"
-        "、专家卸载。",
+        "型请再加一两个百分点。\n- 没有测过的：稀疏注意力（DSA）、纯状态空间模型、AMD、PCIe。",
         "en": "- TTFT is mostly a property of the load generator: burst, lengths, first-use "
         "compilation. Its band is ×/÷ {ttft}, and the result says why.\n- The same setup "
         "under another engine version differs by 16% in TPOT (median of 90 pairs): a model "
@@ -294,7 +302,7 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
         "(kernel counts, cache dtypes, one-shot or two-shot all-reduce) was chosen with "
         "these rows in view; cross-validation covers the constants only. Expect one or two "
         "points more on models that are really new.\n- Not measured at all: sparse "
-        "attention (DSA), pure state-space models, AMD, PCIe, expert offload.",
+        "attention (DSA), pure state-space models, AMD, PCIe.",
     },
     "accuracy.attempts.head": {"zh": "## 试过的", "en": "## Attempts"},
     "accuracy.attempts.text": {
