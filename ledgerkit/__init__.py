@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ledgerkit._compare import Comparison, compare
     from ledgerkit._ledger import Ledger, ledger
     from ledgerkit._reading import ModelReading, read_model
+    from ledgerkit._scheduling import Mechanism, scheduling
     from ledgerkit._steady_state import SteadyState, steady_state
     from ledgerkit._sweep import Sweep, geomspace, sweep, zip_axes
     from ledgerkit._techniques import Transfer, techniques, transfer
@@ -38,6 +39,7 @@ __all__ = [
     "Deployment",
     "Hardware",
     "Ledger",
+    "Mechanism",
     "Model",
     "ModelReading",
     "SteadyState",
@@ -62,6 +64,7 @@ __all__ = [
     "read_config_report",
     "read_model",
     "save_figure",
+    "scheduling",
     "set_language",
     "steady_state",
     "sweep",
@@ -78,6 +81,7 @@ _HOMES = {
     "Deployment": "ledgerkit.spec.deployment",
     "Hardware": "ledgerkit.spec.hardware",
     "Ledger": "ledgerkit._ledger",
+    "Mechanism": "ledgerkit._scheduling",
     "Model": "ledgerkit.spec.model",
     "ModelReading": "ledgerkit._reading",
     "SteadyState": "ledgerkit._steady_state",
@@ -98,6 +102,7 @@ _HOMES = {
     "read_config_report": "ledgerkit.catalog.report",
     "read_model": "ledgerkit._reading",
     "save_figure": "ledgerkit.charts",
+    "scheduling": "ledgerkit._scheduling",
     "set_language": "ledgerkit.text",
     "steady_state": "ledgerkit._steady_state",
     "sweep": "ledgerkit._sweep",

@@ -94,13 +94,19 @@ def mixed_s(
 
 
 def draft_of_mtp(model: Model) -> Model | None:
-    """One MTP block with the model's head, as a model of one layer; None without MTP."""
+    """One MTP block with the model's head, as a model of one layer; None without MTP.
+
+    What joins the two inputs is a layer's work like any other, and counts as dense.
+    """
     if model.mtp is None:
         return None
     block = model.mtp.group
+    joining = tuple(
+        w.model_copy(update={"ledger": "ffn_mlp", "account": "dense"}) for w in model.mtp.extra
+    )
     layer = LayerGroup(
         layers=(0,), attention=block.attention, ffn=block.ffn,
-        weights=(*block.weights, *model.mtp.extra),
+        weights=(*block.weights, *joining),
     )  # fmt: skip
     fields = {name: getattr(model, name) for name in Model.model_fields}
     changed = {"slug": f"{model.slug}-mtp", "groups": (layer,), "mtp": None}
