@@ -132,7 +132,7 @@ class Panel(w.VBox):
 
     def _show(self, chart: Any, code: str, **frames: Any) -> None:
         """Show a chart and the code that makes it; frames are its data, where it has none."""
-        self.chart, self.code, self._frames = chart, code, frames
+        self.chart, self._frames = chart, frames
         self._figure.show(chart)
         self._toolbar.code, self._toolbar.drawn = code, chart is not None
         summary = html.escape(self.text("widget.python"))
@@ -140,6 +140,7 @@ class Panel(w.VBox):
             f"<details><summary>{summary}</summary><pre>{html.escape(code)}</pre></details>"
             if code else ""
         )  # fmt: skip
+        self.code = code  # last: who waits for it finds the rest done
 
     def _hand(self, name: str, unlisted: dict[Any, Any] | None = None) -> Callable[[Any], None]:
         """Return a callback that sets a trait from a control and leaves the drawing to a thread."""

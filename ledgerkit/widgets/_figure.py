@@ -122,11 +122,17 @@ class Figure(anywidget.AnyWidget):
 
     def show(self, chart: Any) -> None:
         """Show a chart; None shows nothing."""
-        spec = {} if chart is None else chart.to_dict()
-        self.spec = _lean(spec)
+        spec = {} if chart is None else _lean(chart.to_dict())
+        if self.brush and spec:
+            first, *others = spec["layer"]
+            select = {"type": "interval", "encodings": ["x", "y"]}
+            brush = {"name": self.brush, "select": select}
+            spec["layer"] = [{**first, "params": [brush]}, *others]
+        self.selected = {}
+        self.spec = spec
 
 
 def _lean(spec: Mapping[str, Any]) -> dict[str, Any]:
     """The specification without what only files need."""
     kept = {key: value for key, value in spec.get("usermeta", {}).items() if key != "ledgerkit"}
-    return {**spec, "usermeta": kept} if spec else {}
+    return {**spec, "usermeta": kept}

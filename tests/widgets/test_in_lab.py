@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,10 +23,24 @@ pytestmark = pytest.mark.browser
 CELLS = {
     "explorer": 'lk.widgets.Explorer("kimi-k2.6", tp=1, dp_attention=8, ep=8, language="en")',
     "compare": 'lk.widgets.Compare(language="en")',
+    "sweep": """class Endless(lk.widgets.SweepView):
+    endless = False
+    def _collect(self, made):
+        from ledgerkit._sweep.run import Progress
+        import time
+        while self.endless and made.options.progress(Progress(1, 1000, 1.0)) is not False:
+            time.sleep(0.01)
+        return super()._collect(made)
+
+sweep = Endless(["llama-3.1-8b"], ["h100-sxm-80gb"], tp=[1, 2], steps=4, language="en",
+                prompt_tokens=(1024, 16384))
+sweep""",
     "config": 'lk.widgets.ConfigDrop(language="en")',
 }
 MARKS = ".ledgerkit-figure svg.marks"
 WAIT_MS = 30_000
+EXECUTE = """code => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel
+    .requestExecute({ code }).done.then(() => null)"""
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +151,37 @@ def test_compare_pins_and_switches_figures(page: Page) -> None:
     assert widget.get_by_label("model", exact=True).input_value() == "Kimi-K2.6"
     widget.get_by_label("figure", exact=True).select_option(label="bars")
     assert "bytes read" in redrawn(widget, before)
+
+
+def test_a_box_over_the_sweep_lists_its_points(page: Page) -> None:
+    widget = panel(page, "sweep")
+    drawn(widget)
+    assert "points in" in (widget.locator(".ledgerkit-status").text_content() or "")
+    plot = widget.locator(MARKS).locator("g.background, path.background").first
+    box = plot.bounding_box()
+    assert box is not None
+    left, top = box["x"] + 8, box["y"] + 40
+    page.mouse.move(left, top)
+    page.mouse.down()
+    page.mouse.move(left + box["width"] / 2, top + box["height"] / 2, steps=4)
+    page.mouse.up()
+    widget.get_by_text("points selected").wait_for(timeout=WAIT_MS)
+    assert 0 < widget.locator(".ledgerkit-detail table tbody tr").count() <= 12
+
+
+def test_a_sweep_shows_progress_and_cancels_within_a_second(page: Page) -> None:
+    widget = panel(page, "sweep")
+    before = drawn(widget)
+    page.evaluate(EXECUTE, "sweep.endless = True")
+    widget.get_by_role("button", name="Run").click()
+    status = widget.locator(".ledgerkit-status")
+    status.filter(has_text="points/s").wait_for(timeout=WAIT_MS)
+    started = time.monotonic()
+    widget.get_by_role("button", name="Cancel").click()
+    status.filter(has_text="cancelled").wait_for(timeout=WAIT_MS)
+    assert time.monotonic() - started < 1
+    assert drawn(widget) == before
+    assert widget.get_by_role("button", name="Run").is_enabled()
 
 
 def test_config_is_pasted_and_read_and_a_bad_one_is_explained(page: Page) -> None:
