@@ -71,8 +71,8 @@ class Ledger:
     def __init__(
         self, table: CostTable, workload: Workload, calibration: Calibration | None = None
     ) -> None:
-        table = table if calibration is None else calibration.price(table)
-        self._table, self._calibration = table, calibration
+        self._uncalibrated, self._calibration = table, calibration
+        self._table = table = table if calibration is None else calibration.price(table)
         self.model: Model = table.model
         self.hardware: Hardware = table.hardware
         self.deployment: Deployment = table.deployment
@@ -97,7 +97,7 @@ class Ledger:
             The workload is beyond the model or the deployment.
         """
         check_workload(self.model, self.deployment, workload)
-        return Ledger(self._table, workload)
+        return Ledger(self._uncalibrated, workload, self._calibration)
 
     # time ------------------------------------------------------------------------------------
 

@@ -57,6 +57,15 @@ def test_a_calibrated_ledger_scales_decode_balances_and_says_so():
         assert explained.evaluate() == pytest.approx(explained.amount, rel=1e-9)
 
 
+def test_another_workload_of_a_calibrated_ledger_is_calibrated_too():
+    found = lk.calibrate(_measured(16, slower=1.3), MODEL, DEVICE, LAYOUT)
+    moved = lk.ledger(MODEL, DEVICE, LAYOUT, _point(16), calibration=found).at(_point(8))
+    fresh = lk.ledger(MODEL, DEVICE, LAYOUT, _point(8), calibration=found)
+    assert moved.tpot_s == fresh.tpot_s
+    assert moved.entries.equals(fresh.entries)
+    assert "calibrated" in moved.entries["basis"].to_list()
+
+
 def test_more_points_find_the_constant_that_moved():
     """A server whose host takes 40 instead of 10 us per sequence, everything else as predicted."""
     rows = []
