@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from xml.sax.saxutils import escape, quoteattr
 
 from ledgerkit.charts import theme as themes
+from ledgerkit.charts._files import renderer, replace_file
 from ledgerkit.charts._fonts import register_fonts
 from ledgerkit.charts._page import resolve_language
 from ledgerkit.charts._pdf import ordered_pdf
@@ -19,7 +17,15 @@ from ledgerkit.errors import FigureError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["SUFFIXES", "describe", "open_figure", "renderer", "replace_file", "save_figure"]
+__all__ = [
+    "SUFFIXES",
+    "describe",
+    "open_figure",
+    "renderer",
+    "replace_file",
+    "save_figure",
+    "svg_of",
+]
 
 SUFFIXES: Final = (".svg", ".png", ".pdf", ".html", ".json")
 _SOURCE_HEIGHT: Final = 19.0
@@ -302,6 +308,33 @@ def _plain(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {**spec, "usermeta": usermeta}
 
 
+def svg_of(chart: Any) -> str:
+    """Draw a chart as an SVG in the shipped font.
+
+    Parameters
+    ----------
+    chart : altair chart
+        A chart, or an object with a ``chart`` method.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    FigureError
+        If the object is no chart.
+
+    Examples
+    --------
+    >>> import ledgerkit as lk
+    >>> "<desc" in svg_of(lk.cache_table(["gpt2"], [512, 1024]).pipe(lk.charts.cache_curves))
+    True
+    """
+    register_fonts()
+    return _svg(_specification(chart, None, None)).decode()
+
+
 def _svg(spec: Mapping[str, Any]) -> bytes:
     import vl_convert
 
@@ -349,63 +382,3 @@ def _html(spec: Mapping[str, Any]) -> bytes:
         spec=shown,
     )
     return page.encode()
-
-
-@cache
-def renderer() -> str:
-    """Vega, Vega-Lite and vega-embed as one script, to be put into a page.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> "window.vegaEmbed=" in renderer()
-    True
-    """
-    import vl_convert
-
-    # the stub asks for a snippet that the function makes optional
-    return str(vl_convert.javascript_bundle())  # type: ignore[call-arg]
-
-
-def replace_file(target: Path, content: bytes) -> None:
-    """Write beside the target and move into place, so that no half file is ever seen.
-
-    Parameters
-    ----------
-    target : pathlib.Path
-        Where.
-    content : bytes
-        What.
-
-    Raises
-    ------
-    FigureError
-        If the directory is missing or not writable.
-
-    Examples
-    --------
-    >>> replace_file(Path("nowhere/page.html"), b"")
-    Traceback (most recent call last):
-    ledgerkit.errors.FigureError: there is no such directory (given: 'nowhere'). Fix: ...
-    """
-    directory = target.parent
-    if not directory.is_dir():
-        raise FigureError("there is no such directory", given=str(directory), fix="create it first")
-    try:
-        handle, name = tempfile.mkstemp(dir=directory, prefix=f".{target.name}.")
-    except OSError as error:
-        raise FigureError(f"cannot write there: {error.strerror}", given=str(target)) from error
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        # mkstemp makes private files; a figure gets the permissions of any new file
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)
-        Path(name).replace(target)
-    except OSError as error:
-        Path(name).unlink(missing_ok=True)
-        raise FigureError(f"cannot write there: {error.strerror}", given=str(target)) from error

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import altair as alt
 
+from ledgerkit.charts._offline import OfflineDisplay
 from ledgerkit.charts.theme import FONT_STACK
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ _MARKS: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-class LedgerChart(alt.LayerChart):
+class LedgerChart(OfflineDisplay, alt.LayerChart):
     """An Altair layer chart whose layers are finished Vega-Lite dicts.
 
     Altair's own layering copies and validates each layer, which takes 0.2 to 0.5 s for twenty of

@@ -8,6 +8,7 @@ import altair as alt
 import polars as pl
 
 from ledgerkit import text
+from ledgerkit.charts._offline import offline
 from ledgerkit.charts._page import resolve_language
 from ledgerkit.charts.theme import FONT_STACK, Theme, resolve_theme
 from ledgerkit.errors import FigureError
@@ -95,8 +96,7 @@ def draw_points(
         ).resolve_scale(x="shared", y="shared")
     else:
         drawn = chart.properties(width=560, height=360)
-    found: alt.TopLevelMixin = drawn.properties(title=title).configure(**_config(look))
-    return found
+    return offline(drawn.properties(title=title).configure(**_config(look)))
 
 
 def _layers(

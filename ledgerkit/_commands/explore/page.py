@@ -12,7 +12,7 @@ from ledgerkit import __version__
 from ledgerkit._commands.explore.states import REFERENCE, Selection, compute
 from ledgerkit._commands.explore.views import PRESETS, charts, geometry
 from ledgerkit.charts import theme as themes
-from ledgerkit.charts._save import renderer, replace_file
+from ledgerkit.charts._files import renderer, replace_file
 from ledgerkit.text import LANGUAGES, tables
 
 if TYPE_CHECKING:
