@@ -60,18 +60,23 @@ class Balance:
 
 
 def balances(point: ReadingPoint, found: tuple[Structure, ...]) -> tuple[Balance, ...]:
-    """Remove every structure that can be removed, one at a time, and turn the books round."""
+    """Remove every structure that can be removed, one at a time, and turn the books round.
+
+    Drafting is off unless it is switched on, so that it is applied instead.
+    """
     made = []
     for structure in found:
         for name, technique, settings in structure.counterfactuals:
+            own = dict(settings)
+            action = own.pop("action", "remove")
             try:
-                removed = transfer(
+                books = transfer(
                     technique, model=point.model, hardware=point.hardware,
-                    deployment=point.deployment, workload=point.workload, action="remove",
-                    **settings,
+                    deployment=point.deployment, workload=point.workload, action=action, **own,
                 )  # fmt: skip
             except LedgerError as error:
                 made.append(Balance(structure, name, None, str(error)))
             else:
-                made.append(Balance(structure, name, removed.reversed()))
+                books = books if action == "apply" else books.reversed()
+                made.append(Balance(structure, name, books))
     return tuple(made)

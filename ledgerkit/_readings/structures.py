@@ -21,6 +21,9 @@ from ledgerkit.spec.precision import storage
 Counterfactual = tuple[str, str, dict[str, Any]]
 """(key of its name, technique, settings) of a removal by ``lk.transfer``."""
 
+ACCEPTANCE = 0.85
+"""Of MTP drafts, assumed: the low end of what the DeepSeek-V3 report states (arXiv 2412.19437)."""
+
 
 SOURCES = {
     "mha": "arXiv 1706.03762", "gqa": "arXiv 2305.13245", "mqa": "arXiv 1911.02150",
@@ -230,5 +233,7 @@ def _drafting(model: Model) -> Iterator[Structure]:
     if model.mtp is not None:
         yield Structure(
             "mtp", "scheduling", model.mtp.num_layers,
-            {"parameters": f"{model.mtp.parameter_count:,}"}, (), ("framework", "scheduling"),
+            {"parameters": f"{model.mtp.parameter_count:,}"},
+            (("no_draft", "mtp", {"action": "apply", "acceptance": ACCEPTANCE}),),
+            ("framework", "scheduling"),
         )  # fmt: skip

@@ -131,6 +131,8 @@ def _balance(reading: ModelReading, language: str, *, saved: bool) -> Iterator[B
         yield Table(head, tuple(rows))
     else:
         yield Paragraph(get("reading.saves.none" if saved else "reading.costs.none", language))
+    if not saved:
+        yield from _net(reading, language)
     if saved:
         for balance in reading.balances:
             if balance.transfer is None:
@@ -138,6 +140,31 @@ def _balance(reading: ModelReading, language: str, *, saved: bool) -> Iterator[B
                     get("reading.cannot", language, reason=balance.reason),
                     structure_text(balance.structure, language),
                 )
+
+
+def _net(reading: ModelReading, language: str) -> Iterator[Block]:
+    """What a user notices of each structure."""
+    rows = []
+    for balance in reading.balances:
+        if balance.transfer is None:
+            continue
+        before, after = balance.transfer.before.net, balance.transfer.after.net
+        rows.append(
+            (
+                structure_text(balance.structure, language),
+                get(f"reading.against.{balance.counterfactual}", language),
+                change(before["ttft_s"], after["ttft_s"], duration, language),
+                change(before["tpot_s"], after["tpot_s"], duration, language),
+                change(
+                    before["resident_bytes_device"], after["resident_bytes_device"], byte_size,
+                    language,
+                ),
+            )
+        )  # fmt: skip
+    if rows:
+        yield Paragraph(get("reading.net", language))
+        yield Table(_head(language, "structure", "against", "first", "tpot", "memory"),
+                    tuple(rows))  # fmt: skip
 
 
 def _risks(reading: ModelReading, language: str) -> Iterator[Block]:

@@ -146,7 +146,7 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
     },
     "reading.has.mtp": {
         "zh": "MTP（{layers} 块，{parameters} 参数，只用于草拟）",
-        "en": "MTP ({layers} blocks, {parameters} parameters, for drafting only)",
+        "en": "MTP ({layers} block(s), {parameters} parameters, for drafting only)",
     },
     # what stands in for a structure
     "reading.against.heads_own": {
@@ -162,6 +162,14 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
         "zh": "激活参数相同的 Dense",
         "en": "dense of equal active size",
     },
+    "reading.against.no_draft": {
+        "zh": "不草拟（假定接受率 0.85）",
+        "en": "no drafting (acceptance of 0.85 assumed)",
+    },
+    "reading.col.tpot": {"zh": "每 token", "en": "Each token"},
+    "reading.col.memory": {"zh": "显存", "en": "Memory"},
+    "reading.col.first": {"zh": "首 token", "en": "First token"},
+    "reading.net": {"zh": "合起来：", "en": "All together:"},
     "reading.against.no_shared": {"zh": "没有共享专家", "en": "no shared experts"},
     "reading.against.bf16": {"zh": "bf16 权重", "en": "bf16 weights"},
     # stated risks

@@ -17,6 +17,7 @@ from ledgerkit._readings.structures import SOURCES
 from ledgerkit.catalog.models import model_slugs
 from ledgerkit.errors import LedgerError, TechniqueError
 from ledgerkit.spec.axes import LEDGERS
+from tests.gguf import build
 
 KINDS = (
     "deepseek-v3.2", "gemma-4-26b-a4b", "kimi-k2.6", "mimo-v2.5-pro", "llama-3.1-8b", "gpt2",
@@ -310,3 +311,14 @@ def test_names_from_a_file_stay_text():
     made = page([Paragraph("a < b", "c & d"), Table(("x",), (("<i>",),))], "en", "<t>")
     assert "<i>" not in made
     assert "a &lt; b" in made
+
+
+@pytest.mark.parametrize("name", ["deepseek2", "gemma3", "gpt_oss", "qwen3next", "kimi_linear"])
+def test_a_gguf_file_is_read_like_a_config(name, tmp_path):
+    path = build.write(tmp_path / f"{name}.gguf", build.PLANS[name]())
+    reading = lk.read_model(path)
+    (layers,) = field(reading, "layers")
+    assert (layers.origin, layers.value) == ("counted", str(reading.model.num_hidden_layers))
+    zh, en = (words.blocks(reading, language) for language in text.LANGUAGES)
+    assert [type(block) for block in zh] == [type(block) for block in en]
+    assert field(reading, "engine")[0].origin == "not_stated"
