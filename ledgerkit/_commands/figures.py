@@ -7,6 +7,7 @@ printed as plain text.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -18,6 +19,7 @@ from ledgerkit.text import numbers
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Mapping
 
     from ledgerkit.text import Language
 
@@ -41,6 +43,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=Path("out"), help="directory (default: out)")
     parser.add_argument("--notebook", type=Path, help="another notebook with the same two tags")
     parser.add_argument(
+        "--all", action="store_true", help="the figures of all notebooks, not of the first one"
+    )
+    parser.add_argument(
+        "--themes", nargs="+", choices=("slide", "dark"), default=[], metavar="THEME",
+        help="draw every figure in these themes as well: slide, dark",
+    )  # fmt: skip
+    parser.add_argument(
         "--html", type=Path, help="write the explorer page instead: one file, no kernel, no network"
     )
 
@@ -49,19 +58,52 @@ def run(arguments: argparse.Namespace) -> int:
     """Execute the notebook, or write the page, and say what came out."""
     if arguments.html is not None:
         return _write_page(arguments.html, arguments.language)
-    source = arguments.notebook or bundled_notebook()
+    if arguments.all:
+        sources = _notebooks_with_figures()
+    else:
+        sources = [arguments.notebook or bundled_notebook()]
     out = arguments.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     before = _stamps(out)
-    notebook = execute(source, language=arguments.language, out=out)
-    for shown in reports(notebook):
-        print(shown)
-        print()
+    for source in sources:
+        notebook = execute(source, language=arguments.language, out=out)
+        for shown in reports(notebook):
+            print(shown)
+            print()
+    _surround(out, before, sources, arguments)
     print(text.get("command.figures.written", arguments.language, path=_near(out)))
-    for path, stamp in sorted(_stamps(out).items()):
-        if before.get(path) != stamp:
-            print(f"  {_near(path)}")
+    for path in _changed(out, before):
+        print(f"  {_near(path)}")
     return 0
+
+
+def _surround(
+    out: Path, before: Mapping[Path, int], sources: list[Path], arguments: argparse.Namespace
+) -> None:
+    """Add themes, captions and the manifest to what the notebooks wrote."""
+    from ledgerkit._commands import _figure_set
+
+    _figure_set.draw_themes(out, arguments.themes)
+    _figure_set.write_captions(out)
+    suffixes = (*_figure_set.FIGURES, ".md")
+    made = [
+        path
+        for path in _changed(out, before)
+        if path.suffix in suffixes and path.name != _figure_set.MANIFEST
+    ]
+    options = {"language": arguments.language, "themes": sorted(arguments.themes)}
+    _figure_set.write_manifest(out, made, sources=sources, options=options)
+
+
+def _notebooks_with_figures() -> list[Path]:
+    """All bundled notebooks that write figures, each once whatever its languages."""
+    found = []
+    for path in sorted(bundled_notebook().parent.glob("*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        tagged = ["".join(cell["source"]) for cell in cells if "parameters" in _tags(cell)]
+        if not path.stem.endswith(".zh") and any("out = None" in source for source in tagged):
+            found.append(path)
+    return found
 
 
 def _write_page(path: Path, language: Language) -> int:
@@ -137,11 +179,15 @@ def reports(notebook: Any) -> list[str]:
 
 
 def _tags(cell: Any) -> list[str]:
-    return list(cell.metadata.get("tags", ()))
+    return list(cell["metadata"].get("tags", ()))
 
 
 def _stamps(directory: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in directory.rglob("*") if path.is_file()}
+
+
+def _changed(directory: Path, before: Mapping[Path, int]) -> list[Path]:
+    return [path for path, stamp in sorted(_stamps(directory).items()) if before.get(path) != stamp]
 
 
 def _near(path: Path) -> Path:

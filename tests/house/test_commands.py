@@ -51,7 +51,7 @@ def test_figures_sets_parameters_prints_reports_and_lists_files(
     assert "printed zh" in shown
     assert shown.count("│ m ") == 30, "a table is printed whole"
     assert "nowhere" not in shown
-    assert shown.endswith("已写入 made：\n  made/tiny.ipynb\n  made/zh.svg\n")
+    assert shown.endswith("已写入 made：\n  made/manifest.json\n  made/tiny.ipynb\n  made/zh.svg\n")
     # the source stays as it was, the copy in out/ is executed
     stored = json.loads(notebook.read_text(encoding="utf-8"))
     assert all(cell["outputs"] == [] for cell in stored["cells"])
