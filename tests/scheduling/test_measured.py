@@ -61,9 +61,9 @@ def test_one_mtp_token_on_the_model_itself():
     """DeepSeek-V3: 85 to 90 % accepted, 1.8 times the tokens per second (arXiv 2412.19437).
 
     The report states neither sequences nor devices; 1.8 means a step 3 to 6 % longer. On 32 H800 we
-    find at most 1.68, 7 % less: the block is one of 62 layers, but brings a head and a launch of its
-    own, and two tokens hit more experts than one. Beyond some hundred sequences per rank arithmetic
-    binds, and the gain falls.
+    find at most 1.68, 7 % less: the block is one of 62 layers, but brings a head and launches of
+    its own, and two tokens hit more experts than one. Beyond some hundred sequences per rank
+    arithmetic binds, and the gain falls.
     """
     gains = {}
     for many in (1, 128, 2048):
