@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ledgerkit._ledger import Ledger, ledger
     from ledgerkit._reading import ModelReading, read_model
     from ledgerkit._scheduling import Mechanism, scheduling
+    from ledgerkit._simulate import Arrivals, Lengths, Simulation, simulate
     from ledgerkit._steady_state import SteadyState, steady_state
     from ledgerkit._sweep import Sweep, geomspace, sweep, zip_axes
     from ledgerkit._techniques import Transfer, techniques, transfer
@@ -33,15 +34,18 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Arrivals",
     "Calibration",
     "Capacity",
     "Comparison",
     "Deployment",
     "Hardware",
     "Ledger",
+    "Lengths",
     "Mechanism",
     "Model",
     "ModelReading",
+    "Simulation",
     "SteadyState",
     "Sweep",
     "Transfer",
@@ -66,6 +70,7 @@ __all__ = [
     "save_figure",
     "scheduling",
     "set_language",
+    "simulate",
     "steady_state",
     "sweep",
     "techniques",
@@ -75,15 +80,18 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Arrivals": "ledgerkit._simulate",
     "Calibration": "ledgerkit._calibration",
     "Capacity": "ledgerkit._capacity",
     "Comparison": "ledgerkit._compare",
     "Deployment": "ledgerkit.spec.deployment",
     "Hardware": "ledgerkit.spec.hardware",
+    "Lengths": "ledgerkit._simulate",
     "Ledger": "ledgerkit._ledger",
     "Mechanism": "ledgerkit._scheduling",
     "Model": "ledgerkit.spec.model",
     "ModelReading": "ledgerkit._reading",
+    "Simulation": "ledgerkit._simulate",
     "SteadyState": "ledgerkit._steady_state",
     "Sweep": "ledgerkit._sweep",
     "Transfer": "ledgerkit._techniques",
@@ -104,6 +112,7 @@ _HOMES = {
     "save_figure": "ledgerkit.charts",
     "scheduling": "ledgerkit._scheduling",
     "set_language": "ledgerkit.text",
+    "simulate": "ledgerkit._simulate",
     "steady_state": "ledgerkit._steady_state",
     "sweep": "ledgerkit._sweep",
     "techniques": "ledgerkit._techniques",
