@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ledgerkit.charts import theme as themes
 from ledgerkit.charts.canvas import FOCUS, GRID, MARK, Canvas, Point
+from ledgerkit.charts.metrics import text_width
 
 __all__ = ["LogAxis", "draw_ratio_grid", "draw_whisker"]
 
@@ -51,6 +53,8 @@ def draw_ratio_grid(
 ) -> None:
     """Vertical lines of a chart of ratios, with their values below; that of 1 stands out.
 
+    Where values would touch, the ones closer to 1 stay.
+
     Parameters
     ----------
     canvas : Canvas
@@ -66,10 +70,13 @@ def draw_ratio_grid(
         Colour of the line at 1.
     """
     top, bottom = reach
-    for tick in ticks:
-        if not axis.low <= tick <= axis.high:
+    taken: list[tuple[float, float]] = []
+    for tick in sorted(ticks, key=lambda ratio: abs(math.log(ratio))):
+        x, half = axis.at(tick), text_width(f"{tick:g}", themes.SMALL) / 2 + 4
+        free = all(x + half < left or x - half > right for left, right in taken)
+        if not axis.low <= tick <= axis.high or not free:
             continue
-        x = axis.at(tick)
+        taken.append((x - half, x + half))
         canvas.segment((x, top), (x, bottom), one if tick == 1 else canvas.theme.grid, level=GRID)
         canvas.text(x, bottom + words_below, f"{tick:g}", align="center",
                     color=canvas.theme.ink if tick == 1 else None)  # fmt: skip

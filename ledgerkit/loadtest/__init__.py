@@ -9,9 +9,10 @@ from __future__ import annotations
 from ledgerkit.loadtest._diagnose import diagnose
 from ledgerkit.loadtest._diagnosis import Diagnosis
 from ledgerkit.loadtest._limits import Limits
+from ledgerkit.loadtest._local import LocalServer, serve_local
 from ledgerkit.loadtest._plan import Cell, Plan, plan
 from ledgerkit.loadtest._profile import profile_local
-from ledgerkit.loadtest._read import read
+from ledgerkit.loadtest._read import read, recorded
 from ledgerkit.loadtest._run import run, run_async
 from ledgerkit.loadtest._schema import CELL_COLUMNS, REQUEST_COLUMNS, Results
 from ledgerkit.loadtest._series import SeriesDiagnosis, diagnose_series
@@ -22,6 +23,7 @@ __all__ = [
     "Cell",
     "Diagnosis",
     "Limits",
+    "LocalServer",
     "Plan",
     "Results",
     "SeriesDiagnosis",
@@ -30,6 +32,8 @@ __all__ = [
     "plan",
     "profile_local",
     "read",
+    "recorded",
     "run",
     "run_async",
+    "serve_local",
 ]

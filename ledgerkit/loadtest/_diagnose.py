@@ -20,10 +20,11 @@ from ledgerkit.loadtest._first_token import first_token
 from ledgerkit.loadtest._fit import BOOTSTRAP_RUNS, Fit, Interval, fit_steps
 from ledgerkit.loadtest._inputs import deployment_of, load_both, positive
 from ledgerkit.loadtest._schema import CELL_COLUMNS, Results, cell_name, shaped
-from ledgerkit.loadtest._settle import MIN_RUNS, NextCell, next_cells, starting_cells
+from ledgerkit.loadtest._settle import MIN_RUNS, NextCell, Room, next_cells, starting_cells
 from ledgerkit.loadtest._student import t_quantile
 from ledgerkit.loadtest._verdict import Judgement, judge
 from ledgerkit.spec.deployment import Deployment
+from ledgerkit.spec.model import Model
 
 __all__ = ["diagnose"]
 
@@ -110,8 +111,8 @@ def diagnose(
         "fit": fit, "model": model, "hardware": hardware, "deployment": layout,
     }  # fmt: skip
     gap = _gap(cells)
-    limit = model.max_position_embeddings if model is not None else None
-    missing = _missing(cells, fit, limit)
+    room = _room(cells, model, layout)
+    missing = _missing(cells, fit, room)
     if fit is None:
         return Diagnosis(
             judgement=missing[0], next_cells=missing[1], findings=_sorted(findings),
@@ -130,7 +131,7 @@ def diagnose(
     elif any(finding.severity == "blocking" for finding in findings):
         judgement = Judgement("undetermined", "blocked")
     elif judgement.thresholds or judgement.verdict == "undetermined":
-        cells_next = next_cells(fit, point, judgement.thresholds, limit=limit)
+        cells_next = next_cells(fit, point, judgement.thresholds, room=room)
     shares = [fit.share_of((column,), *point) for column in (2, 1, 0)]
     if interval == "bootstrap":
         shares = _bootstrap(fit, point, shares)
@@ -242,7 +243,7 @@ def _runs(cells: pl.DataFrame) -> float:
 
 
 def _missing(
-    cells: pl.DataFrame, fit: Fit | None, limit: int | None
+    cells: pl.DataFrame, fit: Fit | None, room: Room
 ) -> tuple[Judgement, tuple[NextCell, ...]]:
     """What the design lacks before any rule may be applied."""
     contexts = set(cells["prompt_tokens"].to_list())
@@ -261,7 +262,18 @@ def _missing(
         rule = "not_estimable"
     if rule == "enough":
         return Judgement("undetermined", rule), ()
-    return Judgement("undetermined", rule), starting_cells(contexts, many, int(runs), limit)
+    return Judgement("undetermined", rule), starting_cells(contexts, many, int(runs), room)
+
+
+def _room(cells: pl.DataFrame, model: Model | None, layout: Deployment) -> Room:
+    """What further cells may ask of the server."""
+    limits = [layout.max_model_len, None if model is None else model.max_position_embeddings]
+    seats = layout.max_num_seqs
+    return Room(
+        tokens=min((limit for limit in limits if limit is not None), default=None),
+        sequences=None if seats is None else seats * layout.dp_attention,
+        measured=tuple(sorted({int(c) for c in cells["prompt_tokens"].to_list()})),
+    )
 
 
 def _gap(cells: pl.DataFrame) -> Interval | None:

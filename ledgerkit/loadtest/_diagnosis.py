@@ -199,14 +199,17 @@ class Diagnosis:
     def __repr__(self) -> str:
         return self.text()
 
-    def chart(self, kind: str = "verdict", *, language: str | None = None) -> Any:
+    def chart(
+        self, kind: str = "verdict", *, language: str | None = None, theme: str | None = None
+    ) -> Any:
         """Draw the verdict, the fit, or measured over predicted times.
 
         Parameters
         ----------
         kind : {"verdict", "ratio", "sensitivity"}
         language : {"zh", "en"}, optional
+        theme : {"article", "slide", "dark"}, optional
         """
         from ledgerkit._plot import draw
 
-        return draw("loadtest", kind, self, language=language)
+        return draw("loadtest", kind, self, language=language, theme=theme)

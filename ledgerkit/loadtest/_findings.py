@@ -57,6 +57,9 @@ def _rules(graph_sizes: tuple[int, ...]) -> dict[str, tuple[Severity, pl.Expr]]:
     column = pl.col
     step, asked = column("itl_s"), column("concurrency_requested")
     reached = column("concurrency") / asked
+    uneven = step > _STALLED * column("itl_median_s")
+    # one sequence alone, or a window without prefills: then others were in the way of the machine
+    calm = (asked == 1) | (column("itl_method") == "steady window").fill_null(value=False)
     spread = column("output_tokens_max") - column("output_tokens_min")
     rules: dict[str, tuple[Severity, pl.Expr]] = {
         "no_step_time": ("excluded", step.is_null() | ~step.is_between(*_STEPS_S)),
@@ -77,7 +80,8 @@ def _rules(graph_sizes: tuple[int, ...]) -> dict[str, tuple[Severity, pl.Expr]]:
         ),
         "output_not_fixed": ("warning", spread > _OUTPUT_OFF * column("output_tokens_max")),
         "few_steady_tokens": ("warning", column("steady_tokens") < STEADY_TOKENS),
-        "prefill_in_decode": ("warning", step > _STALLED * column("itl_median_s")),
+        "prefill_in_decode": ("warning", uneven & ~calm),
+        "uneven_steps": ("warning", uneven & calm),
         "no_steady_window": ("warning", column("itl_method") == "no steady window"),
         "tokens_from_chunks": ("warning", column("tokens_from") == "chunks"),
         "several_tokens_per_chunk": ("note", column("tokens_per_chunk") > _CHUNKED),

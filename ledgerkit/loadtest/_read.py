@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from ledgerkit._data import data_path
 from ledgerkit.errors import LoadTestError
 from ledgerkit.loadtest import _read_json, _read_llama
 from ledgerkit.loadtest._schema import (
@@ -22,7 +23,7 @@ from ledgerkit.loadtest._schema import (
     shaped,
 )
 
-__all__ = ["read"]
+__all__ = ["read", "recorded"]
 
 Column = str | tuple[str, float]
 _FORMATS = (
@@ -83,8 +84,43 @@ def read(
     return _joined(found, files)
 
 
+def recorded(name: str) -> Results:
+    """A real load test that ships with ledgerkit, to explore without a server.
+
+    Parameters
+    ----------
+    name : str
+        ``smollm2-135m`` or ``gemma-3-270m``: two small models on llama.cpp, on one CPU thread.
+
+    Returns
+    -------
+    Results
+        ``provenance`` holds the plan, ``model`` and ``device`` (as ``lk.Model.model_validate`` and
+        ``lk.load_hardware`` take them), the file and the engine.
+
+    Raises
+    ------
+    LoadTestError
+        There is no such recording.
+
+    Examples
+    --------
+    >>> found = recorded("smollm2-135m")
+    >>> found.cells["cell"].n_unique(), found.failures.height
+    (6, 0)
+    """
+    folder = data_path("loadtest")
+    known = sorted(file.stem for file in folder.glob("*.parquet"))
+    if name not in known:
+        raise LoadTestError("there is no such recording", given=name, allowed=", ".join(known))
+    return Results.load(folder / f"{name}.parquet")
+
+
 def _files(path: str | Path | Iterable[str | Path]) -> list[Path]:
-    given = [Path(path)] if isinstance(path, str | Path) else [Path(entry) for entry in path]
+    try:
+        given = [Path(path)] if isinstance(path, str | Path) else [Path(entry) for entry in path]
+    except TypeError:
+        raise LoadTestError("a result file is named by its path", given=path) from None
     if len(given) == 1 and given[0].is_dir():
         kinds = {".json", ".jsonl", ".csv", ".md"}
         given = sorted(entry for entry in given[0].iterdir() if entry.suffix in kinds)

@@ -48,13 +48,50 @@ class NextCell:
         return cell_name(self.prompt_tokens, self.concurrency)
 
 
+@dataclass(frozen=True)
+class Room:
+    """What a server takes, as far as it is known, and what was measured on it.
+
+    Attributes
+    ----------
+    tokens, sequences : int or None
+        Most tokens of a sequence, most sequences at once.
+    measured : tuple of int
+        Prompts that it took.
+
+    Examples
+    --------
+    >>> Room(tokens=2304, sequences=4, measured=(512, 2048)).contexts()
+    (512, 1024, 2048)
+    >>> Room(tokens=2304, sequences=4).concurrencies()
+    (1, 4)
+    """
+
+    tokens: int | None = None
+    sequences: int | None = None
+    measured: tuple[int, ...] = ()
+
+    def contexts(self) -> tuple[int, ...]:
+        """Prompts that may be asked for: the usual ones, and those that were measured."""
+        usual = {c for c in CONTEXTS if self.tokens is None or c < self.tokens}
+        return tuple(sorted(usual | set(self.measured))) or (max((self.tokens or 2) // 2, 1),)
+
+    def concurrencies(self) -> tuple[int, ...]:
+        """Sequences at once that may be asked for."""
+        most = CONCURRENCIES[-1] if self.sequences is None else self.sequences
+        return tuple(sorted({b for b in CONCURRENCIES if b <= most} | {min(most, 16)}))
+
+
+FREE = Room()
+
+
 def starting_cells(
-    contexts: set[float], concurrencies: set[float], runs: int, limit: int | None
+    contexts: set[float], concurrencies: set[float], runs: int, room: Room
 ) -> tuple[NextCell, ...]:
     """Cells that are missing before anything can be fitted: two contexts × two concurrencies."""
-    longest = [c for c in CONTEXTS if limit is None or c <= limit] or [limit or CONTEXTS[0]]
-    wide = sorted(contexts) if len(contexts) >= 2 else [longest[0], longest[-1]]
-    many = sorted(concurrencies) if len(concurrencies) >= 2 else [1, CONCURRENCIES[-1]]
+    possible, seats = room.contexts(), room.concurrencies()
+    wide = sorted(contexts) if len(contexts) >= 2 else [possible[0], possible[-1]]
+    many = sorted(concurrencies) if len(concurrencies) >= 2 else [seats[0], seats[-1]]
     corners = [(int(c), int(b)) for c in (wide[0], wide[-1]) for b in (many[0], many[-1])]
     more = max(MIN_RUNS - runs, 0)
     enough = len(contexts) >= 2 and len(concurrencies) >= 2
@@ -67,7 +104,7 @@ def next_cells(
     thresholds: tuple[float, ...],
     *,
     runs: int = MIN_RUNS,
-    limit: int | None = None,
+    room: Room = FREE,
     count: int = 2,
 ) -> tuple[NextCell, ...]:
     """Cells that would narrow the KV share at the operating point: the smallest one that is enough.
@@ -85,8 +122,8 @@ def next_cells(
         Limits that the interval must not contain.
     runs : int
         Runs of the further cell.
-    limit : int, optional
-        Longest context that the model takes.
+    room : Room
+        What the server takes.
     count : int
         How many to name.
     """
@@ -102,10 +139,8 @@ def next_cells(
     slope = (picked - share) * row / total / scale
     quantile = t_quantile(relative.level, relative.dof + runs)
     found = []
-    for context in CONTEXTS:
-        for concurrency in CONCURRENCIES:
-            if limit is not None and context > limit:
-                continue
+    for context in room.contexts():
+        for concurrency in room.concurrencies():
             new = fit.basis.columns(np.array([float(context)]), np.array([float(concurrency)]))[0]
             time = float(new @ relative.free)
             if time <= 0:
@@ -115,7 +150,7 @@ def next_cells(
                 information + runs * np.outer(more, more)
             )
             half = quantile * math.sqrt(max(float(slope @ covariance @ slope), 0.0))
-            low, high = max(share - half, 0.0), min(share + half, 1.0)
+            low, high = np.clip([share - half, share + half], 0.0, 1.0).tolist()
             safe = _MARGIN * half  # the share will move when new rows come in
             clear = 2 * safe <= 0.3 and all(abs(share - edge) >= safe for edge in thresholds)
             found.append(NextCell(context, concurrency, runs, high - low, clear))

@@ -137,8 +137,8 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
         "sparsity or prefix hits.",
     },
     "loadtest.kappa_a.ok": {
-        "zh": "读 KV 的时间与预测相符（κa = {value}）。",
-        "en": "Reading the cache takes as long as predicted (κa = {value}).",
+        "zh": "读 KV 的时间是预测的 {value} 倍（κa），无异常。",
+        "en": "Reading the cache takes {value} times the prediction (κa): nothing odd.",
     },
     "loadtest.next": {"zh": "需补测：{cells}。", "en": "Still to measure: {cells}."},
     "loadtest.next.cell": {"zh": "{cell}（{runs} 次）", "en": "{cell} (runs: {runs})"},
@@ -202,6 +202,11 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
         "zh": "{cells} 的平均间隔比中位数大 10% 以上：decode 里混进了 prefill。",
         "en": "The mean time between tokens is over 10% above the median in {cells}: prefill "
         "chunks ride along.",
+    },
+    "loadtest.finding.uneven_steps": {
+        "zh": "{cells} 的平均间隔比中位数大 10% 以上，而当时没有 prefill：机器上还有别的负载。",
+        "en": "The mean time between tokens is over 10% above the median in {cells}, though nothing "
+        "was prefilled: the machine did other things too.",
     },
     "loadtest.finding.tokens_from_chunks": {
         "zh": "{cells} 没有 usage，token 数按数据块计。",

@@ -11,7 +11,7 @@ from benchmarks.loadtest_coverage import Case, run_case
 from ledgerkit.errors import LoadTestError
 from ledgerkit.loadtest._basis import Basis
 from ledgerkit.loadtest._fit import fit_steps, relative_fit
-from ledgerkit.loadtest._settle import next_cells
+from ledgerkit.loadtest._settle import Room, next_cells
 
 CONTEXTS, MANY = (1024, 8192, 32768, 131072), (1, 4, 8, 16)
 
@@ -193,8 +193,29 @@ def test_the_named_cell_mostly_settles_it():
 
 def test_further_cells_respect_the_context_limit():
     fit = lk.loadtest.diagnose(rows(dense, noise=0.1)).fit
-    for cell in next_cells(fit, (8192, 8), (0.2, 0.5), limit=9000, count=8):
-        assert cell.prompt_tokens <= 9000
+    room = Room(tokens=9000, sequences=4, measured=(512,))
+    found = next_cells(fit, (8192, 8), (0.2, 0.5), room=room, count=20)
+    assert {cell.prompt_tokens for cell in found} == {512, 1024, 8192}
+    assert {cell.concurrency for cell in found} == {1, 4}
+
+
+@pytest.mark.parametrize("cells", [{"contexts": (1024,)}, {"many": (1,)}, {"runs": 2}])
+def test_missing_cells_are_such_as_the_server_takes(cells):
+    small = lk.Deployment(max_model_len=2304, max_num_seqs=4)
+    design = {"contexts": (128, 1024), "many": (1, 4), **cells}
+    found = lk.loadtest.diagnose(rows(dense, **design), deployment=small)
+    assert found.next_cells
+    assert all(cell.prompt_tokens < 2304 for cell in found.next_cells)
+    assert all(cell.concurrency <= 4 for cell in found.next_cells)
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 10_000))
+def test_an_expected_width_is_a_width(seed):
+    """Also where noise makes the fitted cache negative."""
+    frame = rows(lambda c, b: 0.1 - 1e-6 * c + 0.01 * b, (128, 2048), (1, 4), 3, 0.3, seed)
+    for cell in lk.loadtest.diagnose(frame.with_columns(pl.col("itl_s").abs())).next_cells:
+        assert cell.expected_width is None or 0 <= cell.expected_width <= 1
 
 
 # anchors ---------------------------------------------------------------------------------------
@@ -270,6 +291,7 @@ PITFALLS = {
     "output_not_fixed": {"output_tokens_min": 90.0, "output_tokens_max": 128.0},
     "few_steady_tokens": {"steady_tokens": 50.0},
     "prefill_in_decode": {"itl_median_s": lambda c, b: 0.7 * dense(c, b)},
+    "uneven_steps": {"itl_median_s": lambda c, b: 0.7 * dense(c, b), "itl_method": "steady window"},
     "tokens_from_chunks": {"tokens_from": "chunks"},
     "several_tokens_per_chunk": {"tokens_per_chunk": 2.4},
     "no_steady_window": {"itl_method": "no steady window"},

@@ -59,12 +59,25 @@ def test_figures_say_what_was_found(found, kind, language):
     assert chart.to_dict()["description"]
 
 
+@pytest.fixture(scope="module")
+def recorded():
+    """A test with wide intervals: its ratios reach far."""
+    results = lk.loadtest.recorded("smollm2-135m")
+    return lk.loadtest.diagnose(
+        results,
+        model=lk.Model.model_validate(results.provenance["model"]),
+        hardware=results.provenance["device"],
+        deployment={"kv_dtype": "fp16", "engine": "llama.cpp"},
+        at=(2160, 1),
+    )
+
+
 @pytest.mark.parametrize("theme", ["article", "slide", "dark"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_words_are_large_enough_and_keep_apart(found, unsettled, kind, theme):
+def test_words_are_large_enough_and_keep_apart(found, unsettled, recorded, kind, theme):
     from ledgerkit.charts import loadtest as charts
 
-    for diagnosis, language in itertools.product((found, unsettled), ("zh", "en")):
+    for diagnosis, language in itertools.product((found, unsettled, recorded), ("zh", "en")):
         chart = getattr(charts, f"draw_{kind}")(diagnosis, language=language, theme=theme)
         boxes = []
         for row in words(chart):
