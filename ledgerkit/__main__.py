@@ -7,13 +7,15 @@ import sys
 from typing import TYPE_CHECKING
 
 from ledgerkit import __version__, text
-from ledgerkit._commands import accuracy, doctor, figures, warmup
+from ledgerkit._commands import accuracy, doctor, figures, report, warmup
 from ledgerkit.errors import LedgerError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_COMMANDS = {"figures": figures, "accuracy": accuracy, "doctor": doctor, "warmup": warmup}
+_COMMANDS = {
+    "figures": figures, "report": report, "accuracy": accuracy, "doctor": doctor, "warmup": warmup,
+}  # fmt: skip
 
 
 def parser() -> argparse.ArgumentParser:

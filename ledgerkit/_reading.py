@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -149,6 +149,39 @@ class ModelReading:
     def notes(self, language: str | None = None) -> tuple[str, ...]:
         """What the reader assumed or left out."""
         return self._record.notes(language) if self._record else self.model.notes
+
+    def to_dict(self, language: str | None = None) -> dict[str, Any]:
+        """Return the reading as plain data that JSON can hold.
+
+        Parameters
+        ----------
+        language : {"zh", "en"}, optional
+            Of the texts inside; default: the one of ``lk.set_language``.
+
+        Returns
+        -------
+        dict
+            Keys: model, point, fields, structures, savings, costs, misreadings, load_test, notes.
+        """
+        point = self.point
+        return {
+            "model": self.model.slug,
+            "point": {
+                "hardware": point.hardware.slug, "deployment": point.deployment.model_dump(),
+                "workload": point.workload.model_dump(), "fits": self.ledger.fits,
+            },
+            "fields": [asdict(field) for field in self.basic_fields(language)],
+            "structures": [
+                {"id": s.id, "ledger": s.ledger, "layers": s.layers, **s.numbers,
+                 "risks": list(s.risks), "source": s.source}
+                for s in self.structures
+            ],
+            "savings": self.savings.to_dicts(),
+            "costs": self.costs.to_dicts(),
+            "misreadings": [asdict(check) for check in self.misreadings],
+            "load_test": None if self.load_test is None else self.load_test.record(),
+            "notes": list(self.notes(language)),
+        }  # fmt: skip
 
     def to_markdown(self, language: str | None = None) -> str:
         """Return the reading as Markdown.

@@ -14,6 +14,11 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
         "zh": "已写入 {path}（{size}，可离线打开）",
         "en": "Written to {path} ({size}, opens without network)",
     },
+    "command.report.summary": {
+        "zh": "用三本账把一个模型读一遍",
+        "en": "read a model by three ledgers",
+    },
+    "command.report.written": {"zh": "已写入 {path}", "en": "Written to {path}"},
     "command.warmup.summary": {
         "zh": "预先编译计算内核",
         "en": "compile the kernels ahead of the first use",

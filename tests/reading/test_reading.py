@@ -10,6 +10,7 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit import text
+from ledgerkit.__main__ import main
 from ledgerkit._readings import words
 from ledgerkit._readings.document import Heading, Paragraph, Table, markdown, page
 from ledgerkit._readings.fields import _support, engine_support
@@ -322,3 +323,29 @@ def test_a_gguf_file_is_read_like_a_config(name, tmp_path):
     zh, en = (words.blocks(reading, language) for language in text.LANGUAGES)
     assert [type(block) for block in zh] == [type(block) for block in en]
     assert field(reading, "engine")[0].origin == "not_stated"
+
+
+# as data, and from a shell ---------------------------------------------------------------------
+
+
+def test_a_reading_is_data(kimi):
+    data = json.loads(json.dumps(kimi.to_dict("zh")))
+    assert data["model"] == "kimi-k2.6"
+    assert data["point"]["deployment"]["tp"] == 8
+    assert len(data["costs"]) == kimi.costs.height
+    assert data["load_test"]["fingerprint"] == kimi.load_test.fingerprint
+    assert {check["id"] for check in data["misreadings"]} == {c.id for c in kimi.misreadings}
+
+
+def test_the_command_prints_and_writes(tmp_path, capsys):
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(TINY), encoding="utf-8")
+    assert main(["report", str(config), "--language", "zh"]) == 0
+    assert "第三步：省了什么" in capsys.readouterr().out
+    for name, start in (("a.html", "<!doctype html>"), ("b.json", "{"), ("c.md", "# ")):
+        out = tmp_path / "made" / name
+        assert main(["report", str(config), "--tp", "2", "--out", str(out)]) == 0
+        assert out.read_text(encoding="utf-8").startswith(start)
+    assert json.loads((tmp_path / "made" / "b.json").read_text())["point"]["deployment"]["tp"] == 2
+    assert main(["report", "no-such-model"]) == 2
+    assert "no built-in model" in capsys.readouterr().err
