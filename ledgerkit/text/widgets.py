@@ -36,6 +36,30 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
     "widget.sweep.axis.kv_dtype": {"zh": "KV cache", "en": "KV cache"},
     "widget.group.axes": {"zh": "扫描哪些轴", "en": "Axes"},
     "widget.group.run": {"zh": "运行", "en": "Run"},
+    "widget.doctor.title": {"zh": "压测诊断", "en": "Load-test doctor"},
+    "widget.doctor.pick": {"zh": "结果文件", "en": "results"},
+    "widget.doctor.none": {"zh": "选一个文件", "en": "choose a file"},
+    "widget.doctor.example": {
+        "zh": "示例（计算值，非实测）",
+        "en": "example (computed, not measured)",
+    },
+    "widget.doctor.upload": {"zh": "上传压测结果", "en": "Upload results"},
+    "widget.doctor.anchored": {
+        "zh": "与模型的预测对照",
+        "en": "compare with what the model predicts",
+    },
+    "widget.doctor.figure": {"zh": "图", "en": "figure"},
+    "widget.doctor.verdict": {"zh": "判断", "en": "verdict"},
+    "widget.doctor.ratio": {"zh": "实测比预测", "en": "measured over predicted"},
+    "widget.doctor.sensitivity": {"zh": "敏感度", "en": "sensitivity"},
+    "widget.doctor.empty": {
+        "zh": "上传或选择压测结果（vLLM、SGLang、llama.cpp、GenAI-Perf、AIPerf、GuideLLM 等），"
+        "这里给出判断。",
+        "en": "Upload or pick load-test results (vLLM, SGLang, llama.cpp, GenAI-Perf, AIPerf, "
+        "GuideLLM and others); the verdict appears here.",
+    },
+    "widget.group.results": {"zh": "压测结果", "en": "Results"},
+    "widget.group.point": {"zh": "在哪一点判断", "en": "Operating point"},
     "widget.config.paste": {
         "zh": "粘贴 config.json 的内容",
         "en": "paste the content of a config.json",

@@ -5,7 +5,8 @@ Importing this package loads Altair and ipywidgets; ``import ledgerkit`` does no
 
 from ledgerkit.widgets._compare import Compare
 from ledgerkit.widgets._config import ConfigDrop
+from ledgerkit.widgets._doctor import LoadTestDoctor
 from ledgerkit.widgets._explorer import Explorer
 from ledgerkit.widgets._sweep import SweepView
 
-__all__ = ["Compare", "ConfigDrop", "Explorer", "SweepView"]
+__all__ = ["Compare", "ConfigDrop", "Explorer", "LoadTestDoctor", "SweepView"]

@@ -181,7 +181,10 @@ class DeploymentPanel(Panel):
             "output_tokens": [(numbers.context(v) if v >= K else str(v), v) for v in OUTPUTS],
         }
         made = {}
+        placed = {name for _, names in self.GROUPS for name in names}
         for name, options in {**lists, **sliders}.items():
+            if name not in placed:
+                continue
             label, value = text(f"widget.{_WORDS.get(name, name)}"), self._shown(name)
             if name in sliders:
                 made[name] = steps(options, value, label=label)
@@ -209,8 +212,8 @@ class DeploymentPanel(Panel):
 
     def _follow(self, name: str) -> None:
         """Let the control show what the trait says."""
-        control, shown = self._controls[name], self._shown(name)
-        if control.value == shown:
+        control, shown = self._controls.get(name), self._shown(name)
+        if control is None or control.value == shown:
             return
         if hasattr(control, "options"):
             offered = {value for _, value in control.options}

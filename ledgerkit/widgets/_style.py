@@ -18,20 +18,24 @@ _SHEET = """
 .ledgerkit .ledgerkit-side { gap: 2px; overflow: visible; }
 .ledgerkit .ledgerkit-stage, .ledgerkit .ledgerkit-detail { overflow-x: auto; min-width: 0; }
 @container (min-width: 880px) {
-  .ledgerkit .ledgerkit-body { grid-template-columns: 264px minmax(0, 1fr); }
-  .ledgerkit .ledgerkit-detail { grid-column: 1 / -1; display: grid !important; gap: 4px 48px;
+  .ledgerkit .ledgerkit-body { grid-template-columns: 264px minmax(0, 1fr);
+    grid-template-rows: auto 1fr; }
+  .ledgerkit .ledgerkit-side { grid-row: 1 / span 2; }
+  .ledgerkit .ledgerkit-detail { grid-column: 2; display: grid !important; gap: 4px 48px;
     grid-template-columns: repeat(2, minmax(0, 1fr)); align-items: start; }
 }
 .ledgerkit .ledgerkit-detail.ledgerkit-wide { display: flex !important; }
 .ledgerkit th[scope="row"] { min-width: 11em; }
 @container (min-width: 1240px) {
   .ledgerkit .ledgerkit-body { grid-template-columns: 276px auto minmax(300px, 1fr); }
+  .ledgerkit .ledgerkit-side { grid-row: 1; }
   .ledgerkit .ledgerkit-detail { grid-column: 3; display: flex !important; }
 }
 .ledgerkit .ledgerkit-figure { transition: opacity 0.1s; }
 .ledgerkit .lm-Widget, .ledgerkit .widget-html-content { color: var(--lk-ink); }
+.ledgerkit .widget-checkbox label { color: var(--lk-ink); font-size: 13px; }
 .ledgerkit .widget-label { color: var(--lk-mute); text-align: left; font-size: 13px; }
-.ledgerkit .widget-hslider .widget-readout { min-width: 44px; }
+.ledgerkit .widget-hslider .widget-readout { min-width: 44px; max-width: none; width: auto; }
 .ledgerkit .widget-readout { color: var(--lk-ink); font-weight: 700; font-size: 13px; }
 .ledgerkit .widget-html-content { font-size: 13px; line-height: 1.45; }
 .ledgerkit .ledgerkit-toolbar { display: flex; align-items: center; gap: 8px; flex-wrap: wrap; }
@@ -53,6 +57,10 @@ _SHEET = """
   background-color: var(--lk-background) !important; border-color: var(--lk-rule) !important;
   font-family: inherit; }
 .ledgerkit-dark select { background-image: none !important; appearance: auto !important; }
+.ledgerkit select option:checked { color: var(--lk-background);
+  background: var(--lk-ink) linear-gradient(0deg, var(--lk-ink) 0%, var(--lk-ink) 100%); }
+.ledgerkit .progress { background: var(--lk-grid); }
+.ledgerkit .progress-bar { background-color: var(--lk-mute) !important; }
 .ledgerkit select option { background: var(--lk-background); }
 .ledgerkit .noUi-target { background: var(--lk-grid); border: 0; box-shadow: none; }
 .ledgerkit .noUi-connect { background: var(--lk-rule); }

@@ -39,6 +39,8 @@ def sweep_controls(panel: Panel) -> dict[str, Any]:
     for name, options in lists.items():
         value = tuple(getattr(state, name))
         offered = {one for _, one in options}
+        # what is chosen stands first: a list of many shows few
+        options.sort(key=lambda one: one[1] not in value and name in ("models", "devices"))
         label = text(f"widget.sweep.{name}") if name in ("models", "devices") else (
             text(f"widget.sweep.axis.{name}"))  # fmt: skip
         made[name] = w.SelectMultiple(
