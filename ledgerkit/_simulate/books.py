@@ -55,7 +55,5 @@ def entries(table: CostTable, arrays: Arrays, wall: int) -> pl.DataFrame:
         frame.filter(pl.col("time_ps") != 0)
         .group_by(keys, maintain_order=True)
         .agg(pl.col("time_ps").sum())
-        .with_columns(
-            time_s=pl.col("time_ps") / batch.PER_SECOND, share=pl.col("time_ps") / whole
-        )
+        .with_columns(time_s=pl.col("time_ps") / batch.PER_SECOND, share=pl.col("time_ps") / whole)
     )

@@ -55,9 +55,7 @@ class Lengths:
         return cls(((1.0, "lognormal", median, sigma),), largest)
 
     @classmethod
-    def empirical(
-        cls, tokens: Sequence[float], weights: Sequence[float] | None = None
-    ) -> Lengths:
+    def empirical(cls, tokens: Sequence[float], weights: Sequence[float] | None = None) -> Lengths:
         """Draw from observed lengths."""
         if not len(tokens):
             raise WorkloadError("no lengths to draw from", given=0, allowed="at least one")

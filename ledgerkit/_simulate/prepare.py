@@ -144,6 +144,7 @@ class Arrays:
     areas: Floats
     gaps: Ints
     timeline: Ints
+    crowd: Floats
     ops: Floats
     links: Floats
     scalars: Floats
@@ -253,6 +254,7 @@ def prepare(
         areas=np.zeros((replicas, serving.AREAS)),
         gaps=np.zeros(serving.GAP_BINS, np.int64),
         timeline=np.zeros((TIMELINE_ROWS, 6), np.int64),
+        crowd=np.zeros((replicas, 1 + 2 * len(keys))),
         ops=ops,
         links=links,
         scalars=np.ascontiguousarray(table.scalars["mid"]),

@@ -160,9 +160,7 @@ def serve(
     arrays = prepare(table, how, plan, arrivals, int(warm_up * arrivals.requests))
     run(arrays, progress)
     told += _simplified(table, how, plan.block_tokens)
-    return Simulation(
-        table, how, plan, arrivals, arrays, capacity_per_s=most, notes=tuple(told)
-    )
+    return Simulation(table, how, plan, arrivals, arrays, capacity_per_s=most, notes=tuple(told))
 
 
 def _simplified(table: CostTable, how: Scheduler, block: int) -> list[str]:

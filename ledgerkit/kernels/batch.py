@@ -66,13 +66,13 @@ BOOKS = 8
 
 # tables by the number of decoding sequences -----------------------------------------------------
 T_RUNS, T_PLAIN, T_VERIFY = 0, 1, 2
-"""Rows of ``whole``, int64[3, slots + 1]: slots that so many sequences run as (0 = without a captured
-graph); ticks of the rows that the context does not change, plain and verifying drafts."""
+"""Rows of ``whole``, int64[3, slots + 1]: slots that so many sequences run as (0 = without a
+captured graph); ticks of the rows that the context does not change, plain and verifying drafts."""
 T_WORK, T_BUSIEST = 0, 1
-"""Rows of ``part``, float64[2, slots + 1]: seconds of those rows, and of their busiest stage."""
+"""Rows of ``part``, float64[2, slots + 1]: seconds of those rows, and of the busiest stage."""
 K_WINDOW, K_TOP, K_CHUNK = 0, 1, 2
-"""Columns of ``keys``, float64[n, 3]: what rows see tokens through. Column ``OP_KEY`` of a row names
-its key, -1 where the context does not matter."""
+"""Columns of ``keys``, float64[n, 3]: what rows see tokens through. Column ``OP_KEY`` of a row
+names its key, -1 where the context does not matter."""
 OP_KEY = OP_COLUMNS
 L_RANKS, L_STAGES, L_LAYERS, L_DRAFT, L_FIRST = range(5)
 """``layout``, float64[5]: attention ranks, stages, layers, drafts, first row with a context."""
@@ -290,9 +290,7 @@ def price(
     if slots > 0:
         mine, group, batches = spread(float(n), ranks, stages)
         scale = mine / n
-        t, work, busiest = _context_rows(
-            ops, layout, d, 0.0, scale, 1.0, mine, group, rows, r, 1.0
-        )
+        t, work, busiest = _context_rows(ops, layout, d, 0.0, scale, 1.0, mine, group, rows, r, 1.0)
         plain = t + whole[T_PLAIN, n]
         work += part[T_WORK, n]
         busiest += part[T_BUSIEST, n]
@@ -311,9 +309,7 @@ def price(
         other[r, B_PADDING] += extra
         total = plain + extra
         if draft > 0.0:
-            t3, _, _ = _context_rows(
-                ops, layout, d, 2.0, scale, q, mine, group, rows, r, 0.0
-            )
+            t3, _, _ = _context_rows(ops, layout, d, 2.0, scale, q, mine, group, rows, r, 0.0)
             more = t3 - t + whole[T_VERIFY, n] - whole[T_PLAIN, n]
             more += int(draft * plain / layout[L_LAYERS])
             other[r, B_DRAFT] += more
@@ -330,9 +326,7 @@ def price(
         work += more_work
         busiest += more_busy
         batches = max(batches, split)
-    wires = _wires(
-        links, scalars, mine, group, prompt_tokens, prompt_group, work, other, r, 1.0
-    )
+    wires = _wires(links, scalars, mine, group, prompt_tokens, prompt_group, work, other, r, 1.0)
     total += wires
     if draft > 0.0 and slots > 0:
         more = _wires(

@@ -24,9 +24,9 @@ _ONE = np.uint64(1)
 
 
 REFERENCES, AFTER, BEFORE = range(3)
-"""Columns of ``ring``, int32[replicas, blocks + 1, 3]: the free blocks of a replica form a ring, the
-oldest first; the last row is its head. ``names``, uint64[replicas, blocks], are the hashes (0 = none)
-and ``buckets``, int32[replicas, power of two], lead from a hash to a block + 1 (0 = empty)."""
+"""Columns of ``ring``, int32[replicas, blocks + 1, 3]: the free blocks of a replica form a ring,
+the oldest first; the last row is its head. ``names``, uint64[replicas, blocks], are the hashes (0 =
+none); ``buckets``, int32[replicas, power of two], lead from a hash to a block + 1 (0 = none)."""
 
 
 @kernel

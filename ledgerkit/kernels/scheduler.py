@@ -46,6 +46,7 @@ from ledgerkit.kernels.serving import (
     R_CLOCK,
     R_COUNT,
     R_FREE,
+    R_GLIDERS,
     R_HEAD,
     R_SPARE,
     R_TAIL,
@@ -79,7 +80,7 @@ _NEVER_AGAIN = 1 << 40
 
 
 @kernel
-def _grow(
+def grow(
     s: Ticks, rep: Ticks, slots: Ticks, table: Small, ring: Small, names: Keys, buckets: Small,
     r: int, slot: int, target: int,
 ) -> None:  # fmt: skip
@@ -133,7 +134,7 @@ def _preempt(
 
 
 @kernel
-def _publish(
+def publish_full(
     asked: Ticks, segments: Ids, s: Ticks, slots: Ticks, table: Small, names: Keys, buckets: Small,
     cursor: Ids, r: int, slot: int, computed: int,
 ) -> None:  # fmt: skip
@@ -158,11 +159,14 @@ def schedule(
     table: Small, ring: Small, names: Keys, buckets: Small, n: Ticks, other: Ticks, keys: Table,
     cursor: Ids, r: int, budget: int, prompts: bool, decodes: bool, d: Table, p: Table,
 ) -> tuple[int, bool, int]:  # fmt: skip
-    """Give running sequences their tokens, oldest first; returns (budget, preempted, ticks)."""
+    """Give running sequences behind the gliders their tokens, oldest first.
+
+    Returns (budget, preempted, ticks).
+    """
     size, extra, draft = s[S_BLOCK], s[S_EXTRA], s[S_DRAFT]
     preempted, swapped = False, 0
     reuse = s[S_PREFIX] == 1
-    i = 0
+    i = rep[r, R_GLIDERS]
     while i < rep[r, R_COUNT]:
         slot = slots[r, i, X_ORDER]
         done, need = slots[r, slot, X_DONE], slots[r, slot, X_NEED]
@@ -187,7 +191,7 @@ def schedule(
         if lost:
             break
         if target > slots[r, slot, X_BLOCKS]:
-            _grow(s, rep, slots, table, ring, names, buckets, r, slot, target)
+            grow(s, rep, slots, table, ring, names, buckets, r, slot, target)
         slots[r, slot, X_NOW] = want
         budget -= want
         computed = done + 1
@@ -203,7 +207,7 @@ def schedule(
         else:
             add_decode(keys, d, float(done + 1), float(draft), 1.0)
         if reuse and (slots[r, slot, X_PUBLISHED] + 1) * size <= computed:
-            _publish(
+            publish_full(
                 asked, segments, s, slots, table, names, buckets, cursor, r, slot, computed
             )
     return budget, preempted, swapped
@@ -262,11 +266,9 @@ def admit(
         if s[S_PREFIX] == 1:
             slots[r, slot, X_SEGMENT], slots[r, slot, X_OFFSET] = cursor[0], cursor[1]
             slots[r, slot, X_CHAIN] = np.int64(chain)
-            _take_over(
-                asked, segments, s, rep, slots, table, ring, names, buckets, cursor, r, slot
-            )
+            _take_over(asked, segments, s, rep, slots, table, ring, names, buckets, cursor, r, slot)
         if target > slots[r, slot, X_BLOCKS]:
-            _grow(s, rep, slots, table, ring, names, buckets, r, slot, target)
+            grow(s, rep, slots, table, ring, names, buckets, r, slot, target)
         if fate[request, F_STARTED] < 0:
             fate[request, F_STARTED] = rep[r, R_CLOCK]
             fate[request, F_HIT] = done
@@ -288,7 +290,7 @@ def admit(
         if done + want == need:
             p[P_SAMPLED] += 1.0
         if s[S_PREFIX] == 1 and not back:
-            _publish(
+            publish_full(
                 asked, segments, s, slots, table, names, buckets, cursor, r, slot, done + want
             )
     return swapped

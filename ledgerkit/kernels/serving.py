@@ -6,7 +6,7 @@ Everything is a column of a table of numbers:
     What is asked, in the order of arrival.
 ``fate``, int64[requests, 13]
     What became of it; times are ticks, -1 = did not happen.
-``rep``, int64[replicas, 10] and ``slots``, int64[replicas, seats, 12]
+``rep``, int64[replicas, 15] and ``slots``, int64[replicas, seats, 14]
     What the replicas do, and the sequences that they run.
 """
 
@@ -22,39 +22,41 @@ from ledgerkit.kernels.blocks import Ids, Keys, Small, find, next_key
 (S_BUDGET, S_CAP, S_SEATS, S_BLOCK, S_EXTRA, S_CHUNKED, S_MIXED, S_STATIC, S_PREFIX, S_PREEMPT,
  S_RESERVE, S_DRAFT, S_SEED, S_ROUTER, S_LONGEST, S_WARM) = range(16)  # fmt: skip
 SETTINGS = 16
-"""Tokens of a step and of one chunk; seats; tokens of a block; blocks that a sequence holds besides;
-chunked prefill, mixed steps, static batches, prefix cache (0 or 1); preemption; tokens that are
-reserved (0 = as they come, -1 = the whole answer); drafts; seed; router; longest sequence; requests
-before measuring starts."""
+"""Tokens of a step and of one chunk; seats; tokens of a block; blocks that a sequence holds
+besides; chunked prefill, mixed steps, static batches, prefix cache (0 or 1); preemption; tokens
+that are reserved (0 = as they come, -1 = the whole answer); drafts; seed; router; longest sequence;
+requests before measuring starts."""
 PREEMPT_NEVER, PREEMPT_RECOMPUTE, PREEMPT_SWAP = 0, 1, 2
 ROUND_ROBIN, LEAST_LOADED, PREFIX_AWARE = 0, 1, 2
 # asked ----------------------------------------------------------------------------------------
-(Q_ARRIVAL, Q_PROMPT, Q_OUTPUT, Q_SUCCESSOR, Q_GAP, Q_START, Q_END, Q_ANSWER) = range(8)
+Q_ARRIVAL, Q_PROMPT, Q_OUTPUT, Q_SUCCESSOR, Q_GAP, Q_START, Q_END, Q_ANSWER = range(8)
 ASKED = 8
-"""Ticks of the arrival (-1 = some time after another request), tokens, the request that follows this
-one (-1 = none), ticks between the answer before and the arrival, segments of the prompt, content of
+"""Ticks of the arrival (-1 = some time after another request), tokens, the request that follows
+this one (-1 = none), ticks between the answer before and the arrival, segments of the prompt, content of
 the answer as later prompts name it."""
 # fate -----------------------------------------------------------------------------------------
 (F_ARRIVED, F_STARTED, F_FIRST, F_FINISHED, F_HIT, F_PREEMPTED, F_REPLICA, F_EMITTED, F_LAST,
  F_REACHED, F_KEPT, F_KEPT_NEED, F_BEHIND) = range(13)  # fmt: skip
 FATE = 13
-"""Four times, cached tokens at the first admission, preemptions, replica, tokens so far, time of the
-last one, most tokens that were ever computed, tokens in host memory and those to reach, and the next
+"""Four times, cached tokens at the first admission, preemptions, replica, tokens so far, time of
+the last one, most tokens that were ever computed, tokens in host memory and those to reach, and the next
 request in the queue."""
 # replicas -------------------------------------------------------------------------------------
-(R_CLOCK, R_COUNT, R_HEAD, R_TAIL, R_WAITING, R_BLOCKED, R_STEPS, R_PEAK, R_SPARE,
- R_FREE) = range(10)  # fmt: skip
-REPLICA = 10
+(R_CLOCK, R_COUNT, R_HEAD, R_TAIL, R_WAITING, R_BLOCKED, R_STEPS, R_PEAK, R_SPARE, R_FREE,
+ R_GLIDERS, R_GLIDE, R_DUE, R_LAST, R_WARM) = range(15)  # fmt: skip
+REPLICA = 15
 """Time; running; head, tail and length of the queue; the smallest budget for which
 its head waits for blocks (0 = it does not); iterations;
-most blocks in use; unused slots; free blocks."""
+most blocks in use; unused slots; free blocks. Of the gliders: how
+many; steps so far; the step that needs attention; time of the last one; how many are measured."""
 # slots ----------------------------------------------------------------------------------------
 (X_REQUEST, X_DONE, X_NEED, X_BLOCKS, X_PUBLISHED, X_NOW, X_PAD, X_SEGMENT, X_OFFSET, X_CHAIN,
- X_ORDER, X_SPARE) = range(12)  # fmt: skip
-SLOT = 12
-"""Request; tokens computed, and to compute before the next one is sampled; blocks held, and known to
-others; tokens of this step; padding; where the next hash begins. The last two columns are lists of
-slots: those that run, in the order of admission, and those that are unused."""
+ X_SYNC, X_ORDER, X_DUE, X_SPARE) = range(14)  # fmt: skip
+SLOT = 14
+"""Request; tokens computed, and to compute before the next one is sampled; blocks held, and known
+to others; tokens of this step; padding; where the next hash begins; the glide step at
+which these were true. The last three columns are lists: slots that run, in the order of admission,
+the glide step in which each needs attention, and unused slots."""
 # areas under curves of a replica, in ticks times something --------------------------------------
 A_SYSTEM, A_WAITING, A_RUNNING, A_STORED, A_HELD = range(5)
 AREAS = 5
@@ -64,6 +66,7 @@ AREAS = 5
 COUNTERS = 15
 PER_OCTAVE, GAP_BINS = 64, 2304
 """Bins of the gaps between tokens: from 1 µs, 64 for each factor of two."""
+
 
 @kernel
 def push(heap: Ticks, n: Ticks, time: int, request: int) -> None:

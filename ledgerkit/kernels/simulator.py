@@ -12,8 +12,19 @@ import math
 import numpy as np
 
 from ledgerkit.kernels._jit import kernel
-from ledgerkit.kernels.batch import D_KEYS, D_SLOTS, P_KEYS, P_TOKENS, Table, Ticks, price, tabulate
+from ledgerkit.kernels.batch import (
+    D_KEYS,
+    D_SLOTS,
+    K_CHUNK,
+    P_KEYS,
+    P_TOKENS,
+    Table,
+    Ticks,
+    price,
+    tabulate,
+)
 from ledgerkit.kernels.blocks import Ids, Keys, Small, reset, uniform
+from ledgerkit.kernels.gliding import attend, glide, join, settle, sums
 from ledgerkit.kernels.scheduler import admit, gather, leave, schedule
 from ledgerkit.kernels.serving import (
     A_HELD,
@@ -39,10 +50,13 @@ from ledgerkit.kernels.serving import (
     R_CLOCK,
     R_COUNT,
     R_FREE,
+    R_GLIDERS,
+    R_LAST,
     R_PEAK,
     R_SPARE,
     R_STEPS,
     R_WAITING,
+    R_WARM,
     S_BLOCK,
     S_BUDGET,
     S_DRAFT,
@@ -75,13 +89,17 @@ def gap_bin(gap: int) -> int:
 @kernel
 def _commit(
     asked: Ticks, fate: Ticks, s: Ticks, rates: Table, rep: Ticks, slots: Ticks, table: Small,
-    ring: Small, heap: Ticks, n: Ticks, gaps: Ticks, r: int, end: int,
+    ring: Small, heap: Ticks, n: Ticks, gaps: Ticks, r: int, first: int, end: int,
 ) -> int:  # fmt: skip
-    """Emit the tokens of a step, let finished requests go; returns the tokens that are stored."""
+    """Emit the tokens of those behind the gliders, let finished requests go.
+
+    ``first`` is where they stand in the running order; returns the tokens that they store.
+    """
     static, draft, warm = s[S_STATIC] == 1, s[S_DRAFT], s[S_WARM]
-    stored = kept = alive = 0
+    stored = alive = 0
+    kept = rep[r, R_GLIDERS]
     last_gap, last_bin = -1, 0
-    for i in range(rep[r, R_COUNT]):
+    for i in range(first, rep[r, R_COUNT]):
         slot = slots[r, i, X_ORDER]
         request, now = slots[r, slot, X_REQUEST], slots[r, slot, X_NOW]
         finished = False
@@ -132,7 +150,9 @@ def _commit(
 
 
 @kernel
-def _note(n: Ticks, timeline: Ticks, rep: Ticks, r: int, running: int, held: int, tokens: int) -> None:
+def _note(
+    n: Ticks, timeline: Ticks, rep: Ticks, r: int, running: int, held: int, tokens: int
+) -> None:
     """Write a row of the timeline; when it is full, every second row goes."""
     if n[N_STEPS] % n[N_STRIDE] == 0 and n[N_ROWS] == timeline.shape[0]:
         for i in range(timeline.shape[0] // 2):
@@ -193,7 +213,7 @@ def _earliest(rep: Ticks) -> tuple[int, int]:
 def run(
     asked: Ticks, segments: Ids, fate: Ticks, s: Ticks, rates: Table, rep: Ticks, slots: Ticks,
     table: Small, ring: Small, names: Keys, buckets: Small, heap: Ticks, n: Ticks, areas: Table,
-    gaps: Ticks, timeline: Ticks, ops: Table, links: Table, scalars: Table, keys: Table,
+    gaps: Ticks, timeline: Ticks, crowd: Table, ops: Table, links: Table, scalars: Table, keys: Table,
     layout: Table, whole: Ticks, part: Table, rows: Ticks, other: Ticks, steps: Ticks, limit: int,
 ) -> int:  # fmt: skip
     """Simulate at most ``limit`` iterations; call again until it returns ``DONE``.
@@ -208,6 +228,8 @@ def run(
     gaps : int64[GAP_BINS]
     timeline : int64[rows, 6]
         Time, replica, running, waiting, used blocks, tokens.
+    crowd : float64[replicas, 1 + 2 * keys]
+        Sums over the gliders: context, tokens seen through each key, sequences that still grow.
     ops, links, scalars, keys, layout, whole, part, rows, other, steps
         See ``batch``.
     """
@@ -215,7 +237,11 @@ def run(
     d, p = np.zeros(D_KEYS + 3 * count), np.zeros(P_KEYS + 2 * count)
     cursor = np.zeros(4, np.int64)
     mixed, static, blocks = s[S_MIXED] == 1, s[S_STATIC] == 1, ring.shape[1] - 1
+    may_glide = not static and s[S_DRAFT] == 0
+    for k in range(count):
+        may_glide = may_glide and keys[k, K_CHUNK] == 0.0
     iterations = empty = 0
+    last_gap, last_bin = -1, 0
     while iterations < limit:
         coming = _coming(asked, heap, n)
         r, clock = _earliest(rep)
@@ -236,7 +262,7 @@ def run(
             d[i] = 0.0
         for i in range(p.shape[0]):
             p[i] = 0.0
-        took = 0
+        took, gliding = 0, False
         if static:
             gather(asked, fate, s, rep, slots, blocks, n, keys, r, d, p)
         else:
@@ -244,9 +270,21 @@ def run(
             for turn in range(2 - s[S_MIXED]):
                 if turn == 1 and p[P_TOKENS] > 0.0:
                     break
+                decodes = mixed or turn == 1
+                budget = s[S_BUDGET]
+                if decodes and rep[r, R_GLIDERS] > 0:
+                    gliding = rep[r, R_GLIDERS] <= budget and attend(
+                        asked, segments, fate, s, rep, slots, table, ring, names, buckets, keys,
+                        crowd, cursor, r,
+                    )  # fmt: skip
+                    if gliding:
+                        budget -= rep[r, R_GLIDERS]
+                        sums(rep, crowd, keys, r, d)
+                    else:
+                        settle(fate, rep, slots, crowd, r)
                 budget, preempted, swapped = schedule(
                     asked, segments, fate, s, rates, rep, slots, table, ring, names, buckets, n,
-                    other, keys, cursor, r, s[S_BUDGET], turn == 0, mixed or turn == 1, d, p,
+                    other, keys, cursor, r, budget, turn == 0, decodes, d, p,
                 )  # fmt: skip
                 took += swapped
                 if turn == 0 and not preempted:
@@ -264,14 +302,28 @@ def run(
         rep[r, R_PEAK] = max(rep[r, R_PEAK], held)
         rep[r, R_CLOCK] += took
         rep[r, R_STEPS] += 1
+        end = rep[r, R_CLOCK]
         _note(n, timeline, rep, r, running, held, int(tokens))
-        stored = _commit(
-            asked, fate, s, rates, rep, slots, table, ring, heap, n, gaps, r, rep[r, R_CLOCK]
-        )
+        first = rep[r, R_GLIDERS]
+        if gliding:
+            gap = end - rep[r, R_LAST]
+            if gap != last_gap:
+                last_gap, last_bin = gap, gap_bin(gap)
+            gaps[last_bin] += rep[r, R_WARM]
+            glide(asked, fate, s, rep, slots, table, ring, heap, n, keys, crowd, r, end)
+        stored = crowd[r, 0] - rep[r, R_GLIDERS]
+        if first < running:
+            stored += _commit(
+                asked, fate, s, rates, rep, slots, table, ring, heap, n, gaps, r, first, end
+            )
+            if may_glide:
+                join(asked, fate, s, rep, slots, keys, crowd, r, end)
+        else:
+            rep[r, R_COUNT] = rep[r, R_GLIDERS]
         areas[r, A_SYSTEM] += float(running + waiting) * took
         areas[r, A_WAITING] += float(waiting) * took
         areas[r, A_RUNNING] += float(running) * took
-        areas[r, A_STORED] += float(stored) * took
+        areas[r, A_STORED] += stored * took
         areas[r, A_HELD] += float(held * s[S_BLOCK]) * took
         empty = empty + 1 if tokens == 0.0 and took == 0 else 0
         if empty > _EMPTY_STEPS:

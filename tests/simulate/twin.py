@@ -128,9 +128,7 @@ class Twin:
         flop = row[c.F_TOKEN] * count
         moved = row[c.R_TOKEN] * count + row[c.R_SEQUENCE] * sequences
         if row[c.F_PAIR]:
-            pairs = sum(
-                min(p + k + 1, window, top) for n, p in pieces for k in range(n)
-            )
+            pairs = sum(min(p + k + 1, window, top) for n, p in pieces for k in range(n))
             flop += row[c.F_PAIR] * scale * pairs / row[c.RATIO]
         if row[c.R_KV]:
             kept = sum(min(min(p, window - 1) + n, n * top) for n, p in pieces)
@@ -224,14 +222,23 @@ class Twin:
         if chunks:
             tokens = sum(n + pad for n, _, _, pad in chunks)
             split = min(layout.pp, len(chunks))
-            part = max(1 / (layout.dp_attention * split),
-                       max(n + pad for n, _, _, pad in chunks) / tokens)
+            part = max(
+                1 / (layout.dp_attention * split), max(n + pad for n, _, _, pad in chunks) / tokens
+            )
             prompt, prompt_group = tokens * part, tokens / split
             sampled = sum(s for *_, s in self.sampled)
             pieces = ([(n + pad, before) for n, before, _, pad in chunks], part)
             for i, f in enumerate(share_of):
-                a, b = self.row(0, i, prompt, part * len(chunks), prompt_group, part * sampled,
-                                pieces, (1 + gamma) * group)
+                a, b = self.row(
+                    0,
+                    i,
+                    prompt,
+                    part * len(chunks),
+                    prompt_group,
+                    part * sampled,
+                    pieces,
+                    (1 + gamma) * group,
+                )
                 t = ticks(max(a, b))
                 again = int(t * (sum(x for _, _, x, _ in chunks) / tokens))
                 self.parts["recompute"] += again
@@ -250,8 +257,10 @@ class Twin:
         total += ticks(max(0.0, batches * busiest - work))
         phase = 1 if useful else 0
         floor = ticks(scalars[phase, c.KERNELS] * scalars[0, c.HOST_PREFILL_KERNEL_S])
-        host = ticks(scalars[phase, c.HOST_STEP_S] + scalars[phase, c.HOST_SEQUENCE_S]
-                     * (mine + len(chunks) / layout.dp_attention))
+        host = ticks(
+            scalars[phase, c.HOST_STEP_S]
+            + scalars[phase, c.HOST_SEQUENCE_S] * (mine + len(chunks) / layout.dp_attention)
+        )
         if useful and captured:
             launch = ticks(scalars[phase, c.KERNELS] * scalars[phase, c.KERNEL_S])
             if chunks:
@@ -393,9 +402,7 @@ class Twin:
                     replica.free.remove(block)
                 block.references += 1
             q.extra = [replica.take() for _ in range(self.plan.extra_blocks)]
-            q.blocks = hits + [
-                replica.take() for _ in range(self.blocks_for(most) - len(hits))
-            ]
+            q.blocks = hits + [replica.take() for _ in range(self.blocks_for(most) - len(hits))]
             q.done, q.need, q.now, q.silent = done, need, want, back
             if q.started is None:
                 q.started, q.hit = replica.clock, done
