@@ -40,6 +40,31 @@ results = lk.loadtest.run(plan, "http://localhost:8000", out="load_test.parquet"
 print(lk.loadtest.diagnose(results, model={model}, hardware={hardware}, deployment=layout))
 """
 
+_RECALL = """\
+import json
+import random
+import urllib.request
+
+
+def ask(prompt, url="http://localhost:8000/v1/completions", model={model}):
+    asked = {{"model": model, "prompt": prompt, "max_tokens": 16, "temperature": 0}}
+    request = urllib.request.Request(
+        url, json.dumps(asked).encode(), {{"Content-Type": "application/json"}}
+    )
+    with urllib.request.urlopen(request) as answer:
+        return json.load(answer)["choices"][0]["text"]
+
+
+random.seed(0)
+for depth in {depths}:  # tokens between the fact and the question
+    found = 0
+    for _ in range(20):
+        code = str(random.randrange(10**6, 10**7))
+        filler = "The grass is green. " * (depth // 5)
+        found += code in ask(f"The pass code is {{code}}. {{filler}}\\nThe pass code is")
+    print(f"{{depth:>8}} tokens back: {{found}} of 20")
+"""
+
 
 @dataclass(frozen=True)
 class ModelReading:
@@ -140,6 +165,14 @@ class ModelReading:
             model=repr(str(self._ref)) if named else "config",
             hardware=repr(self.point.hardware.slug), deployment=f"lk.Deployment({layout})",
         )  # fmt: skip
+
+    @property
+    def recall_test_code(self) -> str | None:
+        """Lines that test recall over a distance on a server; None where all layers see all."""
+        check = self.misreadings[-1]
+        if check.verdict != "test":
+            return None
+        return _RECALL.format(model=repr(self.model.name), depths=check.numbers["depths"])
 
     @cached_property
     def misreadings(self) -> tuple[Misreading, ...]:

@@ -209,6 +209,8 @@ def _checks(reading: ModelReading, language: str) -> Iterator[Block]:
         verdict = get(f"reading.verdict.{check.verdict}", language)
         lead = get("reading.belief", language, belief=belief, verdict=verdict)
         yield Paragraph(finding(check, language), lead)
+        if check.id == "window_recall" and reading.recall_test_code is not None:
+            yield Code(reading.recall_test_code)
 
 
 def _notes(reading: ModelReading, language: str) -> Iterator[Block]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import io
 import json
+import urllib.request
 from html.parser import HTMLParser
 
 import pytest
@@ -349,3 +351,24 @@ def test_the_command_prints_and_writes(tmp_path, capsys):
     assert json.loads((tmp_path / "made" / "b.json").read_text())["point"]["deployment"]["tp"] == 2
     assert main(["report", "no-such-model"]) == 2
     assert "no built-in model" in capsys.readouterr().err
+
+
+def test_the_recall_test_can_be_pasted(gemma, kimi, monkeypatch, capsys):
+    assert kimi.recall_test_code is None
+    asked = []
+
+    def answer(request):
+        prompt = json.loads(request.data)["prompt"]
+        asked.append(len(prompt))
+        # a server that forgets what lies more than 50,000 characters back
+        told = prompt[17:24] if len(prompt) < 50_000 else "lost"
+        return io.BytesIO(json.dumps({"choices": [{"text": f" {told}."}]}).encode())
+
+    monkeypatch.setattr(urllib.request, "urlopen", answer)
+    exec(compile(gemma.recall_test_code, "pasted", "exec"), {})  # noqa: S102
+    lines = capsys.readouterr().out.splitlines()
+    depths = gemma.misreadings[-1].numbers["depths"]
+    assert [int(line.split()[0]) for line in lines] == depths
+    assert lines[0].endswith("20 of 20")
+    assert lines[-1].endswith("0 of 20")
+    assert len(asked) == 20 * len(depths)
