@@ -33,6 +33,7 @@ for cpu in (params.cpuparams, params.cpuparams_batch):
 params.verbosity = 4   # information: buffers are printed there
 params.hostnames = ["127.0.0.1"]
 params.port = 0
+params.endpoint_metrics = True
 server = engine.Server(params)
 sys.stdin.read()       # serve until the caller ends this process
 """

@@ -42,21 +42,25 @@ _NAMES: dict[str, tuple[str, ...]] = {
         "vllm:prefix_cache_hits_total",
         "vllm:gpu_prefix_cache_hits_total",
         "sglang:cached_tokens_total",
+        "llamacpp:prompt_tokens_cached_total",
     ),
     "itl_sum": (
         "vllm:inter_token_latency_seconds_sum",
         "vllm:time_per_output_token_seconds_sum",
         "sglang:inter_token_latency_seconds_sum",
+        "llamacpp:tokens_predicted_seconds_total",  # of each sequence, added up
     ),
     "itl_count": (
         "vllm:inter_token_latency_seconds_count",
         "vllm:time_per_output_token_seconds_count",
         "sglang:inter_token_latency_seconds_count",
+        "llamacpp:tokens_predicted_total",
     ),
 }
 _PATIENCE_S = 5.0
 _COUNTERS = frozenset({"preemptions", "prefix_hits", "itl_sum", "itl_count"})
-_SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{[^}]*\})?\s+(\S+)")
+_LABELS = r'\{(?:[^"}]|"(?:[^"\\]|\\.)*")*\}'
+_SAMPLE = re.compile(rf"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:{_LABELS})?\s+(\S+)")
 
 
 def parse(text: str) -> dict[str, float]:
