@@ -21,6 +21,8 @@ Verdict = Literal["refuted", "holds", "absent", "test"]
 """``refuted``: the numbers say otherwise; ``holds``: here they do not, at the stated point;
 ``absent``: the model gives no cause for the belief; ``test``: not computable, a test decides."""
 
+FOUR_BIT = "q4_k"
+"""What weights are re-typed to where the checkpoint does not fit."""
 LOCAL_DEVICES = ("rtx-4090-24gb", "dgx-spark-gb10-128gb", "apple-m3-ultra")
 LONG, SHORT = 32_768, 1024
 SLOWER, WAIT_S, FULL = 1.2, 10.0, 0.1
@@ -102,15 +104,9 @@ def _local(point: ReadingPoint) -> Misreading:
         prompt_tokens=point.workload.prompt_tokens, output_tokens=point.workload.output_tokens
     )
     for name in LOCAL_DEVICES:
-        device = load_hardware(name)
-        row: dict[str, Any] = {"device": name, "memory_bytes": device.memory_bytes}
-        try:
-            books = ledger(model, device, Deployment(engine="llama.cpp"), asked)
-        except LedgerError:
-            row |= {"fits": "no", "need_bytes": model.weight_bytes}
-        else:
-            row |= {"fits": books.fits, "need_bytes": books.resident_bytes_device,
-                    "ttft_s": books.ttft_s, "tpot_s": books.tpot_s}  # fmt: skip
+        row = {"device": name, **_at_home(model, name, asked, None)}
+        if row["fits"] != "yes":
+            row["four_bit"] = _at_home(model, name, asked, FOUR_BIT)
         rows.append(row)
     somewhere_not = any(row["fits"] != "yes" for row in rows)
     return Misreading(
@@ -118,6 +114,20 @@ def _local(point: ReadingPoint) -> Misreading:
         {"devices": rows, "weight_bytes": model.weight_bytes,
          "prompt_tokens": asked.prompt_tokens},
     )  # fmt: skip
+
+
+def _at_home(
+    model: Model, name: str, asked: Workload, weights: str | None
+) -> dict[str, Any]:  # fmt: skip
+    """Whether one machine holds one sequence, and how fast; weights as stored or re-typed."""
+    device = load_hardware(name)
+    found: dict[str, Any] = {"memory_bytes": device.memory_bytes}
+    try:
+        books = ledger(model, device, Deployment(engine="llama.cpp", weights=weights), asked)
+    except LedgerError:
+        return found | {"fits": "no", "need_bytes": model.weight_bytes}
+    found |= {"fits": books.fits, "need_bytes": books.resident_bytes_device}
+    return found | {"ttft_s": books.ttft_s, "tpot_s": books.tpot_s}
 
 
 def _faster(point: ReadingPoint) -> Misreading:

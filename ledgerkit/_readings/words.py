@@ -291,4 +291,10 @@ def _local(row: dict[str, Any], prompt: int, language: str | None) -> str:
                    "prompt": context(prompt)}  # fmt: skip
     else:
         fields |= {"need": byte_size(row["need_bytes"]), "memory": byte_size(row["memory_bytes"])}
-    return get(f"reading.found.local_{row['fits']}", language, **fields)
+    text = get(f"reading.found.local_{row['fits']}", language, **fields)
+    small = row.get("four_bit")
+    if small is None or small["need_bytes"] >= row["need_bytes"]:
+        return text
+    if small["fits"] == "yes":
+        return text + get("reading.found.four_yes", language, rate=rate(1.0 / small["tpot_s"]))
+    return text + get("reading.found.four_no", language, need=byte_size(small["need_bytes"]))

@@ -268,6 +268,14 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
         "zh": "{device} 不一定放得下（需要约 {need}，有 {memory}）",
         "en": "{device} may not hold it (needs about {need}, has {memory})",
     },
+    "reading.found.four_yes": {
+        "zh": "，换成 q4_k 放得下，{rate}",
+        "en": ", as q4_k it fits, {rate}",
+    },
+    "reading.found.four_no": {
+        "zh": "，换成 q4_k 也要 {need}",
+        "en": ", as q4_k it still needs {need}",
+    },
     "reading.found.moe_faster": {
         "zh": "每 token 时间与激活参数相同的 Dense 之比：{active}；与总参数相同的 Dense 之比："
         "{total}。",

@@ -177,7 +177,12 @@ def test_a_long_context_is_not_cheap(kimi):
     assert lk.read_model("gpt2").misreadings[1].verdict == "absent"
 
 
-def test_what_runs_at_home(kimi):
+def test_what_runs_at_home(kimi, gemma):
+    home = words.finding(gemma.misreadings[2], "en")
+    # 50 GB in bf16, 14 GB in 4.5 bit
+    assert "rtx-4090-24gb does not hold it" in home
+    assert "as q4_k it fits" in home
+    assert "q4_k" not in words.finding(lk.read_model("deepseek-v4-pro").misreadings[2], "en")
     needs = {row["device"]: row["fits"] for row in kimi.misreadings[2].numbers["devices"]}
     assert set(needs.values()) == {"no"}
     small = lk.read_model("qwen3-0.6b").misreadings[2]
