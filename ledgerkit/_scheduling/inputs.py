@@ -141,14 +141,17 @@ class Inputs:
             )  # fmt: skip
         return groups[0].ffn, sum(group.count for group in groups)
 
-    def experts_s(self) -> float:
-        """Seconds of the routed experts in a decode step."""
+    def experts_s(self) -> tuple[float, float]:
+        """Seconds of the routed experts in a decode step: where arithmetic binds, where bytes."""
         point = WorkPoint.of(self.table.deployment, self.workload)
         rows = run_phase(self.table, 1, point).ops
-        return math.fsum(
-            float(rows[i, c.A_TIME_COMPUTE] + rows[i, c.A_TIME_MEMORY])
-            for i, op in enumerate(self.table.operations)
+        routed = [
+            i for i, op in enumerate(self.table.operations)
             if op.compute_account == "routed_experts"
+        ]  # fmt: skip
+        return (
+            math.fsum(float(rows[i, c.A_TIME_COMPUTE]) for i in routed),
+            math.fsum(float(rows[i, c.A_TIME_MEMORY]) for i in routed),
         )
 
     def lengths(self, given: Any) -> OutputLengths:

@@ -33,7 +33,7 @@ def continuous_batching(
 def paged_cache(
     at: Inputs, *, lengths: Any = "exponential", max_model_len: int | None = None
 ) -> Found:
-    """Against a reservation of ``max_model_len`` tokens."""
+    """Against a reservation of ``max_model_len`` tokens; sequences are per attention rank."""
     table = at.table
     longest = max_model_len or table.deployment.max_model_len
     found = forms.paged_cache(
@@ -139,15 +139,26 @@ def _draft_table(draft: Model, table: CostTable) -> CostTable:
 
 
 def expert_balance(at: Inputs, *, skew: float = 1.0) -> Found:
-    """Waiting for the fullest rank of the expert group."""
+    """Waiting for the fullest rank of the expert group, by what binds the experts."""
     ffn, _ = at.experts()
-    ranks, tokens = at.table.deployment.ep, at.workload.concurrency
+    ranks, tokens, per_token = (
+        at.table.deployment.ep,
+        at.workload.concurrency,
+        ffn.num_experts_per_tok,
+    )
+    compute_s, memory_s = at.experts_s()
+    reads = memory_s > compute_s
     entry = forms.expert_imbalance(
-        ranks=ranks, tokens=tokens, per_token=ffn.num_experts_per_tok, skew=skew,
-        experts_s=at.experts_s(),
+        ranks=ranks, tokens=tokens, per_token=per_token, skew=skew,
+        experts_s=compute_s + memory_s, experts=ffn.num_experts if reads else None,
     )  # fmt: skip
-    fullest = forms.fullest_rank(ranks, tokens, ffn.num_experts_per_tok, skew)
-    return {"fullest_over_mean": fullest}, (entry,) if entry.amount else ()
+    fullest = (
+        forms.fullest_reads(ranks, tokens, per_token, ffn.num_experts)
+        if reads
+        else forms.fullest_rank(ranks, tokens, per_token, skew)
+    )
+    bound = "weights" if reads else "arithmetic"
+    return {"fullest_over_mean": fullest, "bound": bound}, (entry,) if entry.amount else ()
 
 
 def node_limited_routing(
@@ -220,7 +231,7 @@ def expert_offload(
         host_bytes_per_s=host_bytes_per_s, host_flop_per_s=host_flop_per_s,
         expert_flop_per_token=2.0 * ffn.matrices * ffn.num_experts_per_tok
         * ffn.moe_intermediate_size * width,
-        hidden_bytes=2.0 * width, sync_s=sync_s, device_s=at.experts_s(),
+        hidden_bytes=2.0 * width, sync_s=sync_s, device_s=sum(at.experts_s()),
     )  # fmt: skip
     return {"experts_read": found.experts_read, "seconds": found.seconds}, found.entries
 

@@ -52,6 +52,7 @@ def some_of_each():
         nodes=8, node_limit=4, experts=256, per_token=8, token_bytes=21_744, tokens=128
     )
     yield s.expert_imbalance(ranks=32, tokens=1024, per_token=8, experts_s=1e-3, skew=1.3)
+    yield s.expert_imbalance(ranks=32, tokens=40, per_token=8, experts_s=1e-3, experts=256)
     yield from s.normal_exchange(tokens=64, ranks=16, experts=256, per_token=8, hidden_size=7168)
     yield from s.low_latency_exchange(tokens=64, per_token=8, hidden_size=7168)
     yield s.low_latency_buffers(most_tokens=128, experts=288, hidden_size=7168)
@@ -278,6 +279,19 @@ def test_fullest_of_many_ranks():
                 loads[expert // 8] += 1
         most += max(loads) / 256 / 60
     assert s.fullest_rank(32, 1024, 8) == pytest.approx(most, abs=0.04)
+
+
+def test_the_rank_with_most_experts_hit():
+    r, rounds = random.Random(7), 400
+    for tokens, abs_ in ((4, 0.35), (32, 0.12), (128, 0.02)):
+        most = 0.0
+        for _ in range(rounds):
+            hit = {expert for _ in range(tokens) for expert in r.sample(range(256), 8)}
+            by_rank = [sum(expert // 32 == rank for expert in hit) for rank in range(8)]
+            most += max(by_rank) / (len(hit) / 8) / rounds
+        assert s.fullest_reads(8, tokens, 8, 256) == pytest.approx(most, abs=abs_)
+    assert s.fullest_reads(8, 1e6, 8, 256) == 1
+    assert s.fullest_reads(1, 4, 8, 256) == 1
 
 
 def test_tiles_of_a_grouped_gemm():

@@ -90,6 +90,16 @@ def test_inputs_agree_with_the_ledger():
     assert at.expand_flop_per_token == 0
 
 
+def test_what_binds_the_experts_decides_which_rank_is_full():
+    few = book("expert_balance", "deepseek-v3", EP8, skew=1.5)
+    crowd = {"prompt_tokens": 64, "output_tokens": 64, "concurrency": 65_536}
+    many = book("expert_balance", "deepseek-v3", EP8, skew=1.5, workload=crowd)
+    assert few.values["bound"] == "weights"
+    assert few.values["fullest_over_mean"] < 1.35
+    assert many.values["bound"] == "arithmetic"
+    assert many.values["fullest_over_mean"] == pytest.approx(1.5, rel=0.02)
+
+
 def test_an_expert_on_a_rank():
     books = lk.ledger("deepseek-v3", H200, EP8, WORK)
     one = 3 * 7168 * 2048

@@ -19,6 +19,7 @@ from ledgerkit.costs.scheduling.experts import (
     distinct_nodes,
     expert_imbalance,
     fullest_rank,
+    fullest_reads,
     node_limited_routing,
     tile_rows,
 )
@@ -68,6 +69,7 @@ __all__ = [
     "expert_imbalance",
     "expert_offload",
     "fullest_rank",
+    "fullest_reads",
     "graph_padding",
     "hit_tokens",
     "low_latency_buffers",

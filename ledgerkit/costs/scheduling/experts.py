@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 
 from ledgerkit.costs.communication import distinct_ranks
-from ledgerkit.costs.scheduling.entry import SchedulingEntry, check
+from ledgerkit.costs.scheduling.entry import SchedulingEntry, Value, check
 
 
 def distinct_nodes(
@@ -110,8 +110,34 @@ def fullest_rank(ranks: int, tokens: float, per_token: int, skew: float = 1.0) -
     return (1.0 + math.sqrt(2.0 * math.log(ranks) / mean)) * skew
 
 
+def fullest_reads(ranks: int, tokens: float, per_token: int, experts: int) -> float:
+    """Experts that the fullest rank reads over those of the mean one.
+
+    Where few tokens meet many experts a rank's time follows the experts that are hit, whatever the
+    number of their tokens; of its E/G experts each is hit with :math:`q = 1 - (1 - k/E)^T`.
+
+    Examples
+    --------
+    >>> round(fullest_reads(32, 32, 8, 256), 2), round(fullest_reads(32, 1024, 8, 256), 2)
+    (1.57, 1.0)
+    """
+    check("ranks", ranks, 1, experts)
+    check("tokens", tokens, 1e-9)
+    check("experts_per_token", per_token, 1, experts)
+    each = experts / ranks
+    hit = float(1.0 - (1.0 - per_token / experts) ** tokens)
+    spread = math.sqrt(2.0 * math.log(ranks) * each * hit * (1.0 - hit))
+    return min(1.0 + spread / (each * hit), 1.0 / hit)
+
+
 def expert_imbalance(
-    *, ranks: int, tokens: float, per_token: int, experts_s: float, skew: float = 1.0
+    *,
+    ranks: int,
+    tokens: float,
+    per_token: int,
+    experts_s: float,
+    skew: float = 1.0,
+    experts: int | None = None,
 ) -> SchedulingEntry:
     """Seconds by which the fullest rank prolongs the experts of a step.
 
@@ -120,7 +146,11 @@ def expert_imbalance(
     ranks, tokens, per_token, skew
         As in ``fullest_rank``.
     experts_s : float
-        Seconds of the routed experts at the mean load, where arithmetic binds them.
+        Seconds of the routed experts at the mean load.
+    experts : int, optional
+        Experts of a layer, where reading their weights takes the time; then the fullest rank is
+        that with most experts hit, and a skew of their tokens does not matter. None = arithmetic
+        takes the time.
 
     Examples
     --------
@@ -129,12 +159,21 @@ def expert_imbalance(
     165
     """
     check("experts_s", experts_s, 0.0)
-    factor = fullest_rank(ranks, tokens, per_token, skew)
+    values: dict[str, Value] = {
+        "experts_s": experts_s, "ranks": ranks, "tokens": tokens, "k": per_token,
+    }  # fmt: skip
+    if experts is None:
+        factor = fullest_rank(ranks, tokens, per_token, skew)
+        values["skew"] = skew
+        text = "((1 + sqrt(2 * log(ranks) * ranks / (tokens * k))) * skew - 1)"
+    else:
+        factor = fullest_reads(ranks, tokens, per_token, experts)
+        each, hit = experts / ranks, 1.0 - (1.0 - per_token / experts) ** tokens
+        values |= {"each": each, "hit": hit}
+        text = "min(sqrt(2 * log(ranks) * each * hit * (1 - hit)) / (each * hit), 1 / hit - 1)"
     return SchedulingEntry(
         "waiting for the fullest rank", "decode", "scheduling", "ep", "time",
-        experts_s * (factor - 1.0), "step",
-        "experts_s * ((1 + sqrt(2 * log(ranks) * ranks / (tokens * k))) * skew - 1)",
-        {"experts_s": experts_s, "ranks": ranks, "tokens": tokens, "k": per_token, "skew": skew},
+        experts_s * (factor - 1.0), "step", f"experts_s * {text}", values,
         "largest of many nearly normal loads; static skew of the experts",
     )  # fmt: skip
 
