@@ -16,7 +16,7 @@ from ledgerkit.text.numbers import count
 if TYPE_CHECKING:
     from ledgerkit._techniques.transfer import Transfer
 
-__all__ = ["BreakEven", "find"]
+__all__ = ["BreakEven", "find", "sample"]
 
 _WHOLE = ("context", "prompt_tokens", "query_tokens", "concurrency", "output_tokens",
           "cached_tokens")  # fmt: skip
@@ -132,7 +132,7 @@ def find(
         # what is left of equal sums added in another order is no difference
         return 0.0 if abs(new - old) <= 1e-12 * max(abs(new), abs(old)) else new - old
 
-    grid = _grid(low, high, whole=whole)
+    grid = sample(axis, low, high)
     known = [(x, d) for x in grid if (d := difference(x)) is not None]
     if not known:
         raise TechniqueError(f"nothing can be evaluated along {axis}", given=(low, high),
@@ -189,8 +189,15 @@ def _range(transfer: Transfer, axis: str, phase: Phase) -> tuple[float, float]:
     raise TechniqueError("unknown axis", given=axis, fix="use axis='context'")
 
 
-def _grid(low: float, high: float, *, whole: bool) -> list[float]:
-    """Geometric where it can be, with both ends."""
+def sample(axis: str, low: float, high: float) -> list[float]:
+    """Where to look along an axis: geometric where it can be, with both ends.
+
+    Examples
+    --------
+    >>> sample("concurrency", 1, 3)
+    [1.0, 2.0, 3.0]
+    """
+    whole = axis in _WHOLE
     if low > 0 and high / low > 4:
         ratio = high / low
         found = [low * ratio ** (n / (_SAMPLES - 1)) for n in range(_SAMPLES)]

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import csv
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit._data import data_path
 from ledgerkit._techniques.point import settings_of
 from ledgerkit._techniques.reference import REFERENCES
 from ledgerkit._techniques.registry import RECIPES
+from ledgerkit._techniques.stated import stated
 
 if TYPE_CHECKING:
     import polars as pl
 
 __all__ = ["technique_rows", "techniques"]
 
-_LISTS = ("saves", "pays")
-
 
 @lru_cache(maxsize=1)
 def technique_rows() -> tuple[dict[str, Any], ...]:
     """Rows of the table of techniques, in the order of the ledgers."""
-    with data_path("techniques.csv").open(encoding="utf-8", newline="") as file:
-        rows: list[dict[str, Any]] = list(csv.DictReader(file))
+    rows = [dict(row) for row in stated().values()]
     for row in rows:
-        row |= {name: [part for part in row[name].split(";") if part] for name in _LISTS}
         recipe, reference = RECIPES[row["id"]], REFERENCES.get(row["id"])
         row |= {
             "can_apply": recipe.apply is not None,

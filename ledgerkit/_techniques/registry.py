@@ -24,7 +24,7 @@ from ledgerkit._techniques import (
 )
 from ledgerkit._techniques.point import Change, checked_settings, settings_of
 from ledgerkit._techniques.sides import State
-from ledgerkit._techniques.transfer import Step
+from ledgerkit._techniques.steps import Step
 from ledgerkit.catalog._registry import unknown
 from ledgerkit.errors import TechniqueError
 
@@ -37,8 +37,9 @@ class Recipe:
 
     apply: Callable[..., Any] | None
     remove: Callable[..., Any] | None
-    overlay: bool = False
-    """True: works on the books (``State``), not on model or deployment (``Point``)."""
+    rank: int = 0
+    """When it is booked in a stack: 0 changes model or deployment (``Point``), 1 the books and the
+    deployment, 2 the books of whatever the stack ends with (``State``)."""
 
 
 def _weights(dtype: str) -> Recipe:
@@ -70,19 +71,19 @@ RECIPES: Mapping[str, Recipe] = {
     "weight_mxfp4": _weights("mxfp4"),
     "weight_nvfp4": _weights("nvfp4"),
     "weight_gguf": _weights("q4_k"),
-    "expert_offload": Recipe(placement.apply_offload, None, overlay=True),
-    "continuous_batching": Recipe(serving.apply_batching, serving.remove_batching, overlay=True),
-    "paged_attention": Recipe(serving.apply_paging, serving.remove_paging, overlay=True),
-    "prefix_cache": Recipe(reuse.apply_prefix_cache, reuse.remove_prefix, overlay=True),
-    "radix_attention": Recipe(reuse.apply_radix, reuse.remove_prefix, overlay=True),
-    "speculative_decoding": Recipe(speculation.apply_speculation, None, overlay=True),
-    "mtp": Recipe(speculation.apply_mtp, None, overlay=True),
-    "chunked_prefill": Recipe(serving.apply_chunks, serving.remove_chunks, overlay=True),
+    "expert_offload": Recipe(placement.apply_offload, None, rank=2),
+    "continuous_batching": Recipe(serving.apply_batching, serving.remove_batching, rank=2),
+    "paged_attention": Recipe(serving.apply_paging, serving.remove_paging, rank=2),
+    "prefix_cache": Recipe(reuse.apply_prefix_cache, reuse.remove_prefix, rank=1),
+    "radix_attention": Recipe(reuse.apply_radix, reuse.remove_prefix, rank=1),
+    "speculative_decoding": Recipe(speculation.apply_speculation, None, rank=2),
+    "mtp": Recipe(speculation.apply_mtp, None, rank=2),
+    "chunked_prefill": Recipe(serving.apply_chunks, serving.remove_chunks, rank=1),
     "tensor_parallelism": Recipe(layouts.apply_tp, layouts.remove_tp),
     "pipeline_parallelism": Recipe(layouts.apply_pp, layouts.remove_pp),
-    "expert_parallelism": Recipe(layouts.apply_ep, layouts.remove_ep, overlay=True),
-    "deepep": Recipe(placement.apply_deepep, placement.remove_deepep, overlay=True),
-    "pd_disaggregation": Recipe(serving.apply_disaggregation, None, overlay=True),
+    "expert_parallelism": Recipe(layouts.apply_ep, layouts.remove_ep, rank=1),
+    "deepep": Recipe(placement.apply_deepep, placement.remove_deepep, rank=1),
+    "pd_disaggregation": Recipe(serving.apply_disaggregation, None, rank=2),
     "dp_attention": Recipe(layouts.apply_dp_attention, layouts.remove_dp_attention),
 }
 
@@ -121,8 +122,8 @@ def step(technique: str, action: str, settings: Mapping[str, Any]) -> Step:
         )  # fmt: skip
     checked_settings(technique, change, settings)
     bound = {**settings_of(change), **settings}
-    on_books = change if kind.overlay else partial(_on_point, change)
-    return Step(technique, action, bound, on_books)  # type: ignore[arg-type]
+    on_books = change if kind.rank else partial(_on_point, change)
+    return Step(technique, action, bound, on_books, kind.rank)  # type: ignore[arg-type]
 
 
 def _on_point(change: Change, state: State, **settings: Any) -> State:

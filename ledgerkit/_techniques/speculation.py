@@ -26,6 +26,7 @@ from ledgerkit.costs.scheduling import speculation
 from ledgerkit.costs.table import CostTable
 from ledgerkit.errors import TechniqueError
 from ledgerkit.kernels import columns as c
+from ledgerkit.spec.attention import LatentAttention
 from ledgerkit.spec.axes import Account, Ledger, Phase, Resource
 from ledgerkit.spec.model import Model
 from ledgerkit.spec.workpoint import WorkPoint
@@ -102,6 +103,9 @@ def _draft_side(point: Point, draft: Model) -> Side:
     fields = {"weights": None, "experts": None, "max_model_len": None}
     if not any(weight.routed for weight, _ in draft.booked_weights()):
         fields |= {"ep": 1}  # type: ignore[dict-item]
+    latent = all(isinstance(group.attention, LatentAttention) for group in draft.groups)
+    if point.deployment.kv_dtype == "fp8_ds_mla" and not latent:
+        fields |= {"kv_dtype": "fp8"}  # type: ignore[dict-item]
     return Side(State(point.with_model(draft).with_deployment(**fields)))
 
 

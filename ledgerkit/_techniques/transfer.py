@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from ledgerkit._techniques.break_even import BreakEven, find
-from ledgerkit._techniques.point import Point
+from ledgerkit._techniques.curve import curve
 from ledgerkit._techniques.sides import Row, Side, State
+from ledgerkit._techniques.steps import Step, moved_point, run
+from ledgerkit._techniques.summary import summary
+from ledgerkit._techniques.waterfall import waterfall
 from ledgerkit.errors import TechniqueError
 from ledgerkit.spec.axes import (
     LEDGERS,
@@ -53,25 +56,6 @@ _MORE_IS_BETTER = ("tokens_per_s", "tokens_per_s_device", "max_concurrency")
 Key = tuple[Phase, Resource, Ledger, Account]
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One technique with its settings."""
-
-    technique: str
-    action: Literal["apply", "remove"]
-    settings: Mapping[str, Any]
-    change: Callable[..., State]
-    """(state, **settings) -> state."""
-
-    def __call__(self, state: State) -> State:
-        return self.change(state, **self.settings)
-
-    @property
-    def label(self) -> str:
-        """Technique, and whether it is removed."""
-        return self.technique if self.action == "apply" else f"-{self.technique}"
-
-
 class Transfer:
     """What a technique saves and where it books the cost, as the difference of two ledgers.
 
@@ -84,10 +68,7 @@ class Transfer:
         self.start = start
         self.backwards = backwards
         """True: the ledger after the steps is the one before."""
-        state = start
-        for step in steps:
-            state = step(state)
-        first, last = Side(start), Side(state)
+        first, last = Side(start), Side(run(steps, start))
         self.before: Side = last if backwards else first
         self.after: Side = first if backwards else last
 
@@ -343,36 +324,82 @@ class Transfer:
             between, weights=accounts is None if weights is None else weights,
         )  # fmt: skip
 
-    def chart(self, **options: Any) -> alt.TopLevelMixin:
-        """Draw the transfer; options as in ``lk.charts.transfer_bars``."""
+    def curve(
+        self,
+        axis: str,
+        resource: Resource = "time",
+        accounts: Iterable[str] | None = None,
+        *,
+        phase: Phase | None = None,
+        between: tuple[float, float] | None = None,
+    ) -> pl.DataFrame:
+        """Both sides along an axis, for the break-even chart.
+
+        Parameters
+        ----------
+        axis, resource, accounts, phase, between
+            As in ``break_even``.
+
+        Returns
+        -------
+        polars.DataFrame
+            Columns: value (along the axis), before, after, crossing (null where there is none) and
+            what the figure says around them.
+        """
+        chosen: Phase = phase or ("hold" if resource == "resident" else "decode")
+        names = None if accounts is None else tuple(accounts)
+        turn = self.break_even(axis, resource, names, phase=chosen, between=between)
+        return curve(self, turn)
+
+    def waterfall(self, resource: Resource = "time", phase: Phase | None = None) -> pl.DataFrame:
+        """Split a stack into what each technique does alone and what they do to each other.
+
+        Parameters
+        ----------
+        resource : str
+        phase : {"prefill", "decode", "hold"}, optional
+            Default: hold for ``resident``, otherwise decode.
+
+        Returns
+        -------
+        polars.DataFrame
+            Columns: technique, kind (``start``, ``technique``, ``interaction``, ``end``), label_zh,
+            label_en, alone (change on the deployment before; null for a technique that needs an
+            earlier one), in_order (change where it stands in the stack), after (level behind it),
+            phase, resource, unit. The bars alone (in order where alone is null) and the
+            interaction sum to the whole.
+
+        Raises
+        ------
+        TechniqueError
+            The transfer is reversed, or the resource unknown.
+        """
+        chosen: Phase = phase or ("hold" if resource == "resident" else "decode")
+        return waterfall(self, chosen, resource)
+
+    def summary(self) -> pl.DataFrame:
+        """Names, operating point, net effect, break-evens and stated risks, in one row."""
+        return summary(self)
+
+    def chart(self, kind: str = "bars", **options: Any) -> alt.TopLevelMixin:
+        """Draw the transfer.
+
+        Parameters
+        ----------
+        kind : {"bars", "waterfall", "break_even", "triangle"}
+            Credits and debits, the bars of a stack, both sides along an axis, or the arrow that
+            the technique makes in the ledger triangle.
+        **options
+            As in ``lk.charts.transfer_bars``, ``stack_waterfall``, ``break_even_curves`` and
+            ``ledger_triangle``.
+        """
         from ledgerkit import _plot  # the one allowed upward call
 
-        return _plot.draw("transfer", "bars", self, **options)  # type: ignore[no-any-return]
+        area = {"bars": "transfer", "triangle": "transfer"}.get(kind, kind)
+        return _plot.draw(area, kind, self, **options)  # type: ignore[no-any-return]
 
 
 def _verb(resource: Resource, ledger: str) -> Verb | None:
     if resource == "time":
         return "schedule_better" if ledger == "scheduling" else None
     return _VERBS[resource]
-
-
-def moved_point(point: Point, axis: str, value: float, phase: Phase) -> Point:
-    """Point with one number of its workload, or the rate of its link, changed."""
-    work = point.workload
-    if axis == "context":
-        # decode is priced in the middle of the answer, memory at its end
-        less = {"prefill": 0, "decode": work.output_tokens // 2, "hold": work.output_tokens}[phase]
-        return point.with_workload(prompt_tokens=int(value) - less)
-    if axis == "query_tokens":
-        return point.with_workload(prompt_tokens=work.cached_tokens + int(value))
-    if axis in ("concurrency", "output_tokens", "cached_tokens", "prompt_tokens"):
-        return point.with_workload(**{axis: int(value)})
-    if axis == "link_bytes_per_s":
-        name = "scaleup_bytes_per_s" if point.hardware.scaleup_bytes_per_s else "pcie_bytes_per_s"
-        return point.with_hardware(**{name: float(value)})
-    raise TechniqueError(
-        "unknown axis", given=axis,
-        allowed="context, prompt_tokens, query_tokens, concurrency, output_tokens, cached_tokens, "
-        "link_bytes_per_s, or a number among the technique's settings",
-        fix="use axis='context'",
-    )  # fmt: skip

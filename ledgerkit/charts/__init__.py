@@ -11,16 +11,21 @@ from ledgerkit.charts._save import describe, open_figure, save_figure
 from ledgerkit.charts._spec import LedgerChart
 from ledgerkit.charts.accuracy import accuracy_groups, accuracy_scatter
 from ledgerkit.charts.bars import ledger_bars
+from ledgerkit.charts.break_even import break_even_curves
 from ledgerkit.charts.cache import cache_curves
 from ledgerkit.charts.loadtest import loadtest_verdict
 from ledgerkit.charts.memory import memory_bars
 from ledgerkit.charts.panel import explorer_panel
+from ledgerkit.charts.taxonomy import taxonomy_page
+from ledgerkit.charts.transfer import transfer_bars
 from ledgerkit.charts.triangle import ledger_triangle
+from ledgerkit.charts.waterfall import stack_waterfall
 
 __all__ = [
     "LedgerChart",
     "accuracy_groups",
     "accuracy_scatter",
+    "break_even_curves",
     "cache_curves",
     "describe",
     "explorer_panel",
@@ -32,4 +37,7 @@ __all__ = [
     "memory_bars",
     "open_figure",
     "save_figure",
+    "stack_waterfall",
+    "taxonomy_page",
+    "transfer_bars",
 ]

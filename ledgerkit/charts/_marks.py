@@ -81,9 +81,34 @@ def draw_trails(
             faded=focus is not None and trail.label != focus,
             under=trail.label in under,
         )
+    for start, end in trails.arrows:
+        marks = [
+            paths[trail.label][trail.stops.index(trail.mark)]
+            for label in (start, end)
+            for trail in trails.trails
+            if trail.label == label
+        ]
+        if len(marks) == 2:
+            _technique_arrow(canvas, marks[0], marks[1], ground.scale)
     if ground.names:
         set_names(canvas, ground, trails, paths, series, focus)
     return [point for path in paths.values() for point in (*path, *along(path))]
+
+
+def _technique_arrow(canvas: Canvas, start: Point, end: Point, scale: float) -> None:
+    """Arrow from one large mark to another; none where they touch."""
+    length = math.dist(start, end)
+    gap = 11 * scale
+    if length < 3 * gap:
+        return
+    dx, dy = (end[0] - start[0]) / length, (end[1] - start[1]) / length
+    tip = (end[0] - dx * gap, end[1] - dy * gap)
+    ink = canvas.theme.ink
+    tail = (start[0] + dx * gap, start[1] + dy * gap)
+    canvas.segment(tail, (tip[0] - dx * 6 * scale, tip[1] - dy * 6 * scale), ink,
+                   width=2.2 * scale, level=FOCUS)  # fmt: skip
+    canvas.symbol(tip, "triangle", 120.0 * scale, fill=ink, width=0.6,
+                  angle=math.degrees(math.atan2(dx, -dy)), level=FOCUS)  # fmt: skip
 
 
 def _draw_trail(

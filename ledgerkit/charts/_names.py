@@ -94,6 +94,13 @@ def set_names(
         lines += along(path)
         tail = path[0] if len(path) > 1 else None
         wanted.append(Wanted(trail.label, themes.LABEL, True, around(path[-1], tail), path[-1]))
+    heads = {trail.label: paths[trail.label][trail.stops.index(trail.mark)]
+             for trail in trails.trails}  # fmt: skip
+    for start, end in trails.arrows:
+        if start in heads and end in heads:
+            arrow = along([heads[start], heads[end]])
+            lines += arrow
+            marks += arrow[-6:]  # its head is as wide as a mark
     placed = place(wanted, words=canvas.words, marks=marks, lines=lines, bounds=ground.bounds)
     for trail, spot in zip(trails.trails, placed, strict=True):
         if spot is None or (ground.listed and spot.cost >= _COVERS):

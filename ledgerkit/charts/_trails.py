@@ -104,12 +104,15 @@ class Trails:
         Rows left out because a number was not finite.
     empty : tuple of str
         Labels whose decode time is zero: they have no shares.
+    arrows : tuple of (str, str)
+        Labels that an arrow leads from and to.
     """
 
     axis: str
     trails: tuple[Trail, ...]
     dropped: int
     empty: tuple[str, ...]
+    arrows: tuple[tuple[str, str], ...] = ()
 
     @property
     def stops(self) -> list[Stop]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ledgerkit import text
@@ -20,6 +21,8 @@ from ledgerkit.charts.canvas import Canvas
 from ledgerkit.errors import FigureError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import polars as pl
 
     from ledgerkit.charts._spec import LedgerChart
@@ -42,6 +45,7 @@ def ledger_triangle(
     trail: str | None = None,
     form: str = "auto",
     focus: str | None = None,
+    arrows: Sequence[Sequence[str]] = (),
 ) -> LedgerChart:
     """Draw decode time on the ledger triangle.
 
@@ -65,6 +69,8 @@ def ledger_triangle(
         Overrides the choice described above.
     focus : str, optional
         Label of the deployment in full colour; the others fade.
+    arrows : sequence of (str, str)
+        Labels that an arrow leads from and to: what a technique does to a deployment.
 
     Returns
     -------
@@ -89,7 +95,8 @@ def ledger_triangle(
     look = themes.resolve_theme(theme)
     size = themes.resolve_preset(preset, ("article", "phone"))
     check_form(form)
-    trails = read_trails(table, trail, language)
+    pairs = _pairs(arrows)
+    trails = replace(read_trails(table, trail, language), arrows=pairs)
     series = themes.assign_series([(one.label, one.model) for one in trails.trails], look)
     chosen = choose_form(trails) if form == "auto" else form
     canvas = Canvas(look, size.width)
@@ -115,6 +122,7 @@ def ledger_triangle(
         "trail": trails.axis,
         "form": form,
         "focus": focus,
+        **({"arrows": [list(pair) for pair in pairs]} if pairs else {}),
     }
     return canvas.chart(
         height,
@@ -127,6 +135,15 @@ def ledger_triangle(
             finding=triangle_finding(trails, language),
         ),
     )
+
+
+def _pairs(arrows: Sequence[Sequence[str]]) -> tuple[tuple[str, str], ...]:
+    pairs = []
+    for arrow in arrows:
+        if isinstance(arrow, str) or len(arrow) != 2:
+            raise FigureError("an arrow is two labels", given=arrow, allowed="(from, to)")
+        pairs.append((arrow[0], arrow[1]))
+    return tuple(pairs)
 
 
 def check_form(form: str) -> str:

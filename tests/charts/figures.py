@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any
 
+import ledgerkit as lk
 from ledgerkit import charts
 from tests.charts import samples
 
@@ -37,6 +39,18 @@ def _bars(paths: list[samples.Path], **how: Any) -> Callable[..., Any]:
         **how,
         **options,
     )
+
+
+@lru_cache(maxsize=8)
+def _transfer(technique: str | tuple[str, ...], model: str, action: str = "apply") -> Any:
+    return lk.transfer(
+        technique, model=model, hardware="h200-sxm-141gb", action=action,
+        workload=lk.Workload(prompt_tokens=8192, output_tokens=512, concurrency=8),
+    )  # fmt: skip
+
+
+def _mla() -> Any:
+    return _transfer("mla", "deepseek-v3", "remove").reversed()
 
 
 FIGURES: dict[str, Callable[..., Any]] = {
@@ -80,6 +94,15 @@ FIGURES: dict[str, Callable[..., Any]] = {
     "memory-phone": lambda **options: charts.memory_bars(
         samples.memory(*samples.CASES), preset="phone", **options
     ),
+    "transfer": lambda **options: _mla().chart(**options),
+    "transfer-prefill": lambda **options: _mla().chart(phase="prefill", **options),
+    "transfer-flagged": lambda **options: _transfer("mqa", "llama-3.1-8b").chart(**options),
+    "transfer-arrow": lambda **options: _mla().chart("triangle", **options),
+    "break-even": lambda **options: _mla().chart("break_even", resource="compute", **options),
+    "waterfall": lambda **options: _transfer(
+        ("mla", "kv_quantization", "weight_fp8", "tensor_parallelism"), "llama-3.1-8b"
+    ).chart("waterfall", **options),
+    "taxonomy": lambda **options: charts.taxonomy_page(lk.techniques(), **options),
     "panel": _panel([samples.DEEPSEEK]),
     "panel-zoom": _panel(samples.FOUR, form="zoom", focus="Kimi-K2.6"),
     "panel-whole": _panel(samples.scaled(samples.SIX, 2.0)),

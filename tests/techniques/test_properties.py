@@ -130,7 +130,7 @@ WORK = lk.Workload(prompt_tokens=1024, output_tokens=64)
         ("shared_experts", "deepseek-v3", "apply"),
         ("shared_experts", "mixtral-8x7b-v0.1", "remove"),
         ("gated_ffn", "llama-3.1-8b", "apply"),
-        ("gated_ffn", "gpt2", "remove"),
+        ("gated_ffn", "falcon-7b", "remove"),
         ("weight_fp8", "deepseek-v3", "apply"),
         ("expert_quantization", "llama-3.1-8b", "apply"),
         ("tensor_parallelism", "llama-3.1-8b", "remove"),
