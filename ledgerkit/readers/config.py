@@ -26,7 +26,10 @@ __all__ = ["read_config", "read_json", "read_with_record"]
 _MAX_FILE_BYTES = 16 << 20
 _DTYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "half": "fp16",
            "float": "fp32"}  # fmt: skip
-_HAS_HEAD = re.compile(r".*For(CausalLM|ConditionalGeneration)|.*LMHeadModel|MTPForCausalLM")
+_HAS_HEAD = re.compile(
+    r".*For(CausalLM|ConditionalGeneration)|.*LMHeadModel|MTPForCausalLM|ChatGLMModel"
+    r"|InternVLChatModel"
+)
 
 
 def read_config(

@@ -64,6 +64,10 @@ class Fields:
         """Whether the config states the field with a value other than null."""
         return self.values.get(name) is not None
 
+    def seen(self, name: str) -> bool:
+        """Whether somebody asked for the field, or said why it does not matter."""
+        return name in self._seen
+
     def _find(self, names: tuple[str, ...]) -> tuple[str, Any]:
         """Return the first stated name and its value; they must agree."""
         self._seen.update(names)

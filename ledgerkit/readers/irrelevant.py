@@ -14,7 +14,7 @@ _BY_REASON = {
     "provenance": (
         "_name_or_path architectures auto_map transformers_version model_type name "
         "transformers.js_config finetuning_task is_llama_config license commit_hash _commit_hash "
-        "unsloth_version unsloth_fixed custom_generate base_model_name_or_path"
+        "unsloth_version unsloth_fixed custom_generate base_model_name_or_path is_composition"
     ),
     "metadata": (
         "_source _fidelity _inferred _official _name _replace _adapted _slug _hub_id _aliases"
@@ -27,7 +27,7 @@ _BY_REASON = {
         "use_flash_attn use_flash_attention_2 flash_attn fused_mlp tensor_parallel_size "
         "chunk_size_feed_forward onnx_kv_cache problem_type save_dtype "
         "_experts_implementation experts_implementation moe_implementation is_causal "
-        "use_grouped_mm use_flex_attention residual_in_fp32 "
+        "use_grouped_mm use_flex_attention residual_in_fp32 reorder_and_upcast_attn max_model_len "
     ),
     "tokenizer": (
         "bos_token_id eos_token_id pad_token_id sep_token_id decoder_start_token_id "
@@ -52,7 +52,7 @@ _BY_REASON = {
         "router_jitter_noise router_z_loss_coef ignore_index aux_loss_coeff moe_aux_loss_coeff "
         "mtp_loss_scaling_factor mtp_loss_factor classifier_dropout label_smoothing "
         "router_bias_update_speed bias_update_speed expert_dropout dropout_rate ffn_dropout "
-        "input_jitter_noise sequence_parallel"
+        "input_jitter_noise sequence_parallel altup_lr_multiplier"
     ),
     "generation": (
         "bad_words_ids begin_suppress_tokens diversity_penalty do_sample early_stopping "

@@ -20,7 +20,7 @@ class Wrapper(NamedTuple):
     naming: str = "outer"
     """``outer``: ``language_model.`` before the whole name; ``inner``: ``model.`` becomes
     ``model.language_model.``; ``text_model``: it becomes ``model.text_model.``; ``plain``: names
-    as in the text model."""
+    as in the text model; ``thinker``: ``thinker.`` before the whole name."""
     key: str = "text_config"
     ignore: tuple[str, ...] = ()
     """Further top-level fields of the wrapper that shape its towers only."""
@@ -33,11 +33,19 @@ class Wrapper(NamedTuple):
             return "model.language_model." + name.removeprefix("model.")
         if self.naming == "text_model" and name.startswith("model."):
             return "model.text_model." + name.removeprefix("model.")
+        if self.naming == "thinker":
+            return "thinker." + name
         return name
 
 
 _LLAVA = ("vision_aspect_ratio", "use_image_newline_parameter", "projector_layernorm_eps",
           "spatial_pool_mode", "spatial_pool_stride", "video_seq_length")  # fmt: skip
+_SPEECH = (
+    "enable_audio_output", "position_id_per_seconds", "seconds_per_chunk", "user_token_id",
+    "system_token_id", "assistant_token_id", "audio_start_token_id", "audio_end_token_id",
+    "tts_pad_token_id", "tts_bos_token_id", "tts_eos_token_id", "token2wav_config",
+    "code2wav_config", "talker_config",
+)  # fmt: skip
 _IDEFICS = ("scale_factor", "_pad_token_id")
 WRAPPERS: dict[str, Wrapper] = {
     "aya_vision": Wrapper("cohere2", ignore=("adapter_layer_norm_eps", "downsample_factor")),
@@ -48,6 +56,26 @@ WRAPPERS: dict[str, Wrapper] = {
     "glm4v": Wrapper("glm4v_text", "inner"),
     "glm4v_moe": Wrapper("glm4v_moe_text", "inner"),
     "idefics3": Wrapper("llama", "text_model", ignore=_IDEFICS),
+    "internvl_chat": Wrapper(
+        None,
+        key="llm_config",
+        ignore=(
+            "downsample_ratio",
+            "dynamic_image_size",
+            "force_image_size",
+            "hidden_size",
+            "image_fold",
+            "max_dynamic_patch",
+            "min_dynamic_patch",
+            "pad2square",
+            "ps_version",
+            "select_layer",
+            "template",
+            "use_backbone_lora",
+            "use_llm_lora",
+            "use_thumbnail",
+        ),
+    ),
     "internvl": Wrapper("qwen2", ignore=("downsample_ratio",)),
     "llava": Wrapper("llama", ignore=_LLAVA),
     "llava_next": Wrapper("llama", ignore=_LLAVA),
@@ -62,6 +90,7 @@ WRAPPERS: dict[str, Wrapper] = {
     "gemma3n": Wrapper("gemma3n_text", "inner"),
     "gemma4": Wrapper("gemma4_text", "inner"),
     "gemma4_unified": Wrapper("gemma4_unified_text", "inner"),
+    "kimi_vl": Wrapper("deepseek_v3"),
     "kimi_k25": Wrapper("kimi_k2", ignore=("projection_hidden_size", "projection_layer_norm_eps")),
     "kimi_k3": Wrapper("kimi_linear", ignore=("image_placeholder",)),
     "llama4": Wrapper("llama4_text"),
@@ -78,6 +107,12 @@ WRAPPERS: dict[str, Wrapper] = {
     "mistral3": Wrapper("mistral"),
     "qwen3_5": Wrapper("qwen3_5_text", "inner", ignore=("language_model_only",)),
     "qwen3_5_moe": Wrapper("qwen3_5_moe_text", "inner", ignore=("language_model_only",)),
+    "qwen2_5_omni": Wrapper(
+        "qwen2_5_omni_thinker", "thinker", "thinker_config", (*_SPEECH, "enable_talker")
+    ),
+    "qwen2_5_omni_thinker": Wrapper("qwen2_5_omni_text", "plain", ignore=_SPEECH),
+    "qwen3_omni_moe": Wrapper("qwen3_omni_moe_thinker", "thinker", "thinker_config", _SPEECH),
+    "qwen3_omni_moe_thinker": Wrapper("qwen3_omni_moe_text", "plain", ignore=_SPEECH),
     "qwen3_vl": Wrapper("qwen3_vl_text", "inner"),
     "qwen3_vl_moe": Wrapper("qwen3_vl_moe_text", "inner"),
     "step3_vl": Wrapper(
@@ -86,7 +121,8 @@ WRAPPERS: dict[str, Wrapper] = {
     "step3p7": Wrapper("step3p7_text", "plain", ignore=("projector_bias",)),
 }
 _INHERITED = ("torch_dtype", "dtype", "quantization_config")
-_TOWERS = {"vision_config": "vision", "audio_config": "audio", "speech_config": "speech"}
+_TOWERS = {"vision_config": "vision", "audio_config": "audio", "speech_config": "speech",
+           "talker_config": "talker"}  # fmt: skip
 
 
 def unwrap(
@@ -124,6 +160,12 @@ def unwrap(
         (tower, None) for name, tower in _TOWERS.items() if config.get(name) is not None
     ]
     outer.finish()
+    if inner["model_type"] in WRAPPERS:
+        deepest, second, more = unwrap(inner, record)
+        if second is None:
+            raise ConfigError(f"{wrapper.key} must hold a text model of its own")
+        key = f"{wrapper.key}.{second.key}"
+        return deepest, wrapper._replace(key=key), [*towers, *more]
     return inner, wrapper, towers
 
 

@@ -53,6 +53,20 @@ def llama(draw):
     return dense(draw, attention_bias=draw(st.booleans()), mlp_bias=draw(st.booleans()))
 
 
+def internlm3(draw):
+    biased = draw(st.booleans())
+    return dense(draw, attention_bias=biased, mlp_bias=biased)
+
+
+def cwm(draw):
+    found = dense(draw, mlp_bias=draw(st.booleans()), sliding_window=8)
+    if draw(st.booleans()):
+        found["layer_types"] = words(
+            draw, found["num_hidden_layers"], "full_attention", "sliding_attention"
+        )
+    return found
+
+
 def smollm3(draw):
     return llama(draw) | {"pad_token_id": 0}
 
@@ -290,6 +304,22 @@ def deepseek(draw):
     found["q_lora_rank"] = pick(draw, None, 16)
     found["first_k_dense_replace"] = draw(st.integers(0, found["num_hidden_layers"]))
     return found | {"num_key_value_heads": found["num_attention_heads"]}
+
+
+def minicpm3(draw):
+    count = pick(draw, 2, 4)
+    return frame(
+        draw,
+        intermediate_size=pick(draw, 40, 96),
+        num_attention_heads=count,
+        num_key_value_heads=count,
+        q_lora_rank=pick(draw, None, 16),
+        kv_lora_rank=pick(draw, 16, 24),
+        qk_nope_head_dim=pick(draw, 8, 16),
+        qk_rope_head_dim=8,
+        v_head_dim=pick(draw, None, 8, 24),
+        attention_bias=draw(st.booleans()),
+    )
 
 
 def glm4_moe_lite(draw):
@@ -722,6 +752,7 @@ DRAWINGS = {
     "bloom": bloom,
     "cohere": cohere,
     "cohere2": olmo3,
+    "cwm": cwm,
     "deepseek_v2": deepseek,
     "deepseek_v3": deepseek,
     "deepseek_v32": sparse_latent,
@@ -729,6 +760,7 @@ DRAWINGS = {
     "dots1": dots1,
     "ernie4_5": ernie4_5,
     "ernie4_5_moe": ernie_moe,
+    "exaone": llama,
     "exaone4": exaone4,
     "exaone_moe": exaone_moe,
     "falcon": falcon,
@@ -755,6 +787,7 @@ DRAWINGS = {
     "hunyuan_v1_dense": hunyuan_dense,
     "hunyuan_v1_moe": hunyuan_moe,
     "hy_v3": hy_v3,
+    "internlm3": internlm3,
     "jamba": jamba,
     "kimi_linear": kimi_linear,
     "laguna": laguna,
@@ -763,6 +796,7 @@ DRAWINGS = {
     "mimo_v2_flash": mimo_v2_flash,
     "minimax_m2": minimax_m2,
     "minimax_m3_vl_text": minimax_m3,
+    "minicpm3": minicpm3,
     "ministral3": mistral,
     "mistral": mistral,
     "mixtral": mixtral,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Frame",
     "draft_row",
+    "hunyuan_extras",
     "joint_rows",
     "pattern_windows",
     "read_frame",
@@ -131,6 +132,24 @@ def pattern_windows(fields: Fields, layers: int, *names: str) -> tuple[int | Non
     fields.record.use(fields.path + "layer_types", f"one full layer in {every}", "derived",
                       names[0])  # fmt: skip
     return window, [(index + 1) % every != 0 for index in range(layers)]
+
+
+def hunyuan_extras(fields: Fields) -> None:
+    """Take note of fields that all Hunyuan files share and that shape nothing here.
+
+    They belong to the towers, the classifier and the latent attention of other models of that code.
+    """
+    for name in ("use_mla", "use_cla", "add_classification_head", "group_limited_greedy"):
+        fields.only(name, False, why="not implemented for Hunyuan")
+    fields.only("norm_type", "rms", why="this model type has RMS norms")
+    fields.ignore("unused", "cla_share_factor", "class_num", "dense_list", "pool_type",
+                  "skip_cls_token")  # fmt: skip
+    fields.ignore("rotary", "position_embedding_xdrope", "use_rotary_pos_emb", "xdrope_section")
+    fields.ignore("runtime", "enable_lm_head_fp32")
+    fields.ignore("tokenizer", "org_vocab_size", "mask_init_id", "im_newline_id", "im_start_id",
+                  "im_end_id", "video_start_id", "video_end_id", "num_media_embeds")  # fmt: skip
+    fields.ignore("tower", *(name for name in fields.values
+                             if str(name).startswith(("vit_", "anyres_"))))  # fmt: skip
 
 
 def draft_row(name: str, *shape: int, use: Use = "linear") -> Row:

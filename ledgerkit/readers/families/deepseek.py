@@ -1,8 +1,9 @@
-"""DeepSeek V2, V3, V3.2, Kimi-K2, GLM-5 and Mistral 4: latent attention, fine-grained experts.
+"""DeepSeek V2, V3, V3.2, Kimi-K2, GLM-5, Mistral 4, MiniCPM3: latent attention, small experts.
 
 Sources: ``deepseek-ai/DeepSeek-V3`` (README_WEIGHTS), ``modeling_deepseek.py`` of the checkpoints,
-``models/deepseek_v2``, ``deepseek_v3``, ``deepseek_v32``, ``glm_moe_dsa``, ``glm4_moe_lite`` and
-``mistral4`` of transformers 5.24, and the headers of DeepSeek-V3, V3.2, Kimi-K2.6 and GLM-5.2.
+``models/deepseek_v2``, ``deepseek_v3``, ``deepseek_v32``, ``glm_moe_dsa``, ``glm4_moe_lite``,
+``minicpm3`` (no experts) and ``mistral4`` of transformers 5.24, and the headers of DeepSeek-V3,
+V3.2, Kimi-K2.6 and GLM-5.2.
 
 With DeepSeek Sparse Attention every layer has an indexer; in GLM-5.2 only layers whose
 ``indexer_types`` entry is ``full`` own one, the others reuse the selection before them.
@@ -107,6 +108,17 @@ DEFAULTS: dict[str, Mapping[str, Any]] = {
         "qk_nope_head_dim": 64,
         "first_k_dense_replace": 0,
     },
+    "minicpm3": {
+        **_COMMON,
+        "max_position_embeddings": 32768,
+        "tie_word_embeddings": True,
+        "q_lora_rank": 768,
+        "kv_lora_rank": 256,
+        "qk_nope_head_dim": 64,
+        "qk_rope_head_dim": 32,
+        "v_head_dim": None,
+        "first_k_dense_replace": 0,
+    },
 }
 _EXPERTS = ("n_routed_experts", "num_experts", "num_local_experts")
 _INDEXED = ("deepseek_v32", "glm_moe_dsa")
@@ -175,8 +187,17 @@ def read_latent(fields: Fields) -> LatentAttention:
         kv_lora_rank=fields.size("kv_lora_rank"),
         qk_nope_head_dim=fields.size("qk_nope_head_dim"),
         qk_rope_head_dim=fields.count("qk_rope_head_dim"),
-        v_head_dim=fields.size("v_head_dim"),
+        v_head_dim=_value_width(fields),
     )
+
+
+def _value_width(fields: Fields) -> int:
+    """Return the width of a value head; MiniCPM3 has hidden_size / heads where none is stated."""
+    if fields.has("v_head_dim") or fields.defaults.get("v_head_dim", 0) is not None:
+        return fields.size("v_head_dim")
+    heads = fields.size("num_attention_heads")
+    return fields.size("v_head_dim", default=fields.size("hidden_size") // heads,
+                       rule="hidden_size / num_attention_heads")  # fmt: skip
 
 
 def latent_rows(fields: Fields, frame: Frame, attention: LatentAttention) -> tuple[Row, ...]:

@@ -53,6 +53,7 @@ DEFAULTS: dict[str, Mapping[str, Any]] = {
     }
 }
 _EVERY = 5
+_MAX_STREAMS = 256
 
 
 class _Kind(NamedTuple):
@@ -71,7 +72,7 @@ def read(fields: Fields, _model_type: str) -> Architecture:
     head_dim = read_head_dim(fields, hidden, heads)
     bias = fields.flag("attention_bias")
     window = fields.optional("sliding_window")
-    streams = fields.size("altup_num_inputs")
+    streams = fields.size("altup_num_inputs", most=_MAX_STREAMS)
     rank = fields.size("laurel_rank")
     per_layer = fields.size("hidden_size_per_layer_input")
     fields.ignore(

@@ -19,7 +19,13 @@ from ledgerkit.readers.blocks import (
     router,
     shared_expert,
 )
-from ledgerkit.readers.families._common import Frame, read_frame, read_heads, require
+from ledgerkit.readers.families._common import (
+    Frame,
+    hunyuan_extras,
+    read_frame,
+    read_heads,
+    require,
+)
 from ledgerkit.readers.fields import Fields
 from ledgerkit.readers.rows import Architecture, Layer, Row
 from ledgerkit.spec.attention import SoftmaxAttention
@@ -35,7 +41,7 @@ DEFAULTS: dict[str, Mapping[str, Any]] = {
         "num_shared_expert": 1,
     }
 }
-_OFF = ("use_mla", "use_cla", "mlp_bias", "moe_drop_tokens_dense")
+_OFF = ("mlp_bias", "moe_drop_tokens_dense")
 
 
 def read(fields: Fields, _model_type: str) -> Architecture:
@@ -59,8 +65,8 @@ def read(fields: Fields, _model_type: str) -> Architecture:
     fields.only("use_mixed_mlp_moe", True, why="the class always has a shared MLP")
     fields.only("use_qk_norm", True, why="the class always has q and k norms")
     fields.only("moe_layer_num_skipped", 0, why="dense first layers are not implemented")
-    fields.ignore("unused", "cla_share_factor", "moe_drop_tokens",
-                  "moe_random_routing_dropped_token")  # fmt: skip
+    fields.ignore("unused", "moe_drop_tokens", "moe_random_routing_dropped_token")
+    hunyuan_extras(fields)
     bias = fields.flag("attention_bias")
     attention = SoftmaxAttention(
         num_attention_heads=heads,

@@ -1,8 +1,8 @@
 """Llama and its close kin: one kind of layer, or one with and without a window.
 
 Llama 1-3, SmolLM, Mistral, Ministral/Devstral, Qwen2/2.5, Qwen3, the text parts of their VL models,
-MiMo-7B, ERNIE 4.5 dense, Hunyuan dense, SmolLM3, Seed-OSS, Granite dense. Sources: the model
-classes of transformers 5.24 under those names and the checkpoints' headers; MiMo-7B:
+MiMo-7B, ERNIE 4.5 dense, Hunyuan dense, SmolLM3, InternLM3, CWM, Seed-OSS, Granite dense. Sources:
+the model classes of transformers 5.24 under those names and the checkpoints' headers; MiMo-7B:
 ``XiaomiMiMo/MiMo`` (one MTP block after the layers).
 """
 
@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 from ledgerkit.readers.blocks import attention_norm, dense_mlp, ffn_norm, gqa_projections
 from ledgerkit.readers.families._common import (
     Frame,
+    hunyuan_extras,
     joint_rows,
     read_frame,
     read_head_dim,
@@ -34,9 +35,10 @@ class Style(NamedTuple):
     o_bias: bool | str = False
     mlp_bias: bool | str = False
     qk_norm: bool | str = False
-    window: Literal["none", "all", "flag"] = "none"
+    window: Literal["none", "all", "flag", "fourth"] = "none"
     """``all``: every layer has ``sliding_window`` if that is stated; ``flag``: layers from
-    ``max_window_layers`` on, if ``use_sliding_window`` says so."""
+    ``max_window_layers`` on, if ``use_sliding_window`` says so; ``fourth``: all but every fourth,
+    from the first on."""
     norm_names: tuple[str, str] = ("q_norm", "k_norm")
 
 
@@ -46,12 +48,15 @@ _QWEN3 = Style("attention_bias", "attention_bias", qk_norm=True, window="flag")
 STYLES = {
     "llama": _BIAS,
     "smollm3": _BIAS._replace(window="flag"),
+    "internlm3": _BIAS,
+    "cwm": Style(mlp_bias="mlp_bias", window="fourth"),
     "granite": _BIAS,
     "mistral": Style(window="all"),
     "ministral3": Style(window="all"),
     "qwen2": _QWEN2,
     "qwen2_vl_text": _QWEN2,
     "qwen2_5_vl_text": _QWEN2,
+    "qwen2_5_omni_text": _QWEN2,
     "mimo": _QWEN2,
     "qwen3": _QWEN3,
     "qwen3_vl_text": Style("attention_bias", "attention_bias", qk_norm=True),
@@ -84,6 +89,20 @@ DEFAULTS: dict[str, Mapping[str, Any]] = {
         "use_sliding_window": False,
         "sliding_window": None,
         "max_window_layers": 0,
+    },
+    "internlm3": {
+        **_NO_BIAS,
+        "num_key_value_heads": 2,
+        "head_dim": 128,
+        "max_position_embeddings": 32768,
+    },
+    "cwm": {
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "max_position_embeddings": 131072,
+        "sliding_window": 8192,
+        "mlp_bias": False,
+        "tie_word_embeddings": False,
     },
     "mistral": {
         "num_key_value_heads": 8,
@@ -121,6 +140,12 @@ DEFAULTS: dict[str, Mapping[str, Any]] = {
     },
     "qwen2_vl_text": _QWEN2_VL,
     "qwen2_5_vl_text": _QWEN2_VL,
+    "qwen2_5_omni_text": {
+        **_FLAGGED,
+        "num_key_value_heads": 4,
+        "max_position_embeddings": 32768,
+        "tie_word_embeddings": False,
+    },
     "mimo": {
         **_FLAGGED,
         "max_position_embeddings": 32768,
@@ -159,7 +184,14 @@ def read(fields: Fields, model_type: str) -> Architecture:
     head_dim = read_head_dim(fields, frame.hidden, heads)
     fields.ignore("rotary", "no_rope_layers", "no_rope_layer_interval")
     if model_type == "hunyuan_v1_dense":
-        fields.only("use_qk_norm", True, why="this model type always has q and k norms")
+        _hunyuan(fields, head_dim)
+    if model_type == "internlm3":
+        for name in ("qkv_bias", "bias"):
+            fields.only(name, False, why="attention_bias and mlp_bias say it")
+    chunks = fields.section("dual_chunk_attention_config")
+    if chunks is not None:  # Qwen2.5-1M: other positions, the same pairs of tokens
+        chunks.ignore("rotary", "chunk_size", "local_size")
+        chunks.finish()
     intermediate = fields.size("intermediate_size")
     rows = (
         *attention_norm(frame.hidden),
@@ -196,6 +228,18 @@ def read(fields: Fields, model_type: str) -> Architecture:
     return frame.architecture([kinds[flag] for flag in windowed], mtp=mtp)
 
 
+def _hunyuan(fields: Fields, head_dim: int) -> None:
+    """Take note of what the files of dense Hunyuan models say of the mixtures of experts."""
+    fields.only("use_qk_norm", True, why="this model type always has q and k norms")
+    fields.only("attention_head_dim", head_dim, why="it contradicts head_dim")
+    fields.only("num_experts", 1, why="this model type has no experts")
+    fields.only("use_mixed_mlp_moe", False, why="this model type has no experts")
+    fields.ignore("unused", "moe_topk", "num_shared_expert", "moe_intermediate_size",
+                  "moe_layer_num_skipped", "moe_drop_tokens", "moe_random_routing_dropped_token",
+                  "norm_topk_prob")  # fmt: skip
+    hunyuan_extras(fields)
+
+
 def _windows(fields: Fields, rule: str, frame: Frame) -> tuple[int | None, list[bool]]:
     """Return the window and which layers have it."""
     if rule == "none" or (rule == "flag" and not fields.flag("use_sliding_window")):
@@ -215,6 +259,8 @@ def _windows(fields: Fields, rule: str, frame: Frame) -> tuple[int | None, list[
     if types is not None:
         fields.ignore("unused", "max_window_layers", "use_sliding_window")
         return window, [flag and window is not None for flag in window_flags(types)]
+    if rule == "fourth":
+        return window, [window is not None and index % 4 != 0 for index in range(frame.layers)]
     if rule == "all":
         fields.ignore("unused", "max_window_layers", "use_sliding_window")
         return window, [window is not None] * frame.layers

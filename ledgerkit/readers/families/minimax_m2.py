@@ -81,6 +81,10 @@ def read(fields: Fields, model_type: str) -> Architecture:
                   "num_nextn_predict_layers")  # fmt: skip
     fields.only("attention_output_gate", False, why="the output gate is not implemented")
     fields.ignore("epsilon", "use_gemma_norm")
+    for part in ("full_attention", "linear_attention", "mlp"):
+        fields.ignore("scalar", f"layernorm_{part}_alpha", f"layernorm_{part}_beta")
+    if not m3:  # every layer has experts, none a dense or a shared MLP
+        fields.ignore("unused", "mlp_intermediate_size", "shared_moe_mode")
     norm = _qk_norm(fields, heads, kv_heads, head_dim)
     rows = (
         *attention_norm(hidden),

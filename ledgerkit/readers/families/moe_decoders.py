@@ -309,6 +309,8 @@ def _windows(fields: Fields, style: Style, frame: Frame) -> tuple[int | None, li
     if style.window == "none":
         fields.only("sliding_window", why="layers of this model type have no window")
         return None, [False] * frame.layers
+    if not fields.flag("use_sliding_window", default=True):
+        fields.only("sliding_window", why="use_sliding_window says that there is none")
     window = fields.optional("sliding_window")
     if style.window == "all":
         return window, [window is not None] * frame.layers
@@ -323,6 +325,7 @@ def _sparse_layers(fields: Fields, style: Style, frame: Frame) -> list[bool]:
     """Return which layers hold experts."""
     if style.first is None:
         return [True] * frame.layers
+    fields.only("moe_layer_freq", 1, why="the class has experts in every layer after the first")
     types = fields.words("mlp_layer_types", frame.layers, allowed=("dense", "sparse"), default=None)
     first = fields.count(style.first, most=MAX_LAYERS) if style.first else 1
     if types is not None:

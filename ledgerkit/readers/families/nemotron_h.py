@@ -70,6 +70,9 @@ def read(fields: Fields, _model_type: str) -> Architecture:
     for name in ("attention_bias", "mamba_proj_bias"):
         fields.only(name, False, why="the class has no such bias")
     fields.only("sliding_window", why="windows of this model type are not known")
+    if fields.has("num_query_groups"):
+        fields.only("num_query_groups", fields.values.get("num_key_value_heads"),
+                    why="it contradicts num_key_value_heads")  # fmt: skip
     # the inner width of Mamba is heads x head_dim, whatever "expand" says
     fields.ignore("unused", "expand", "mamba_expand", "time_step_rank", "chunk_size",
                   "mamba_chunk_size", "moe_shared_expert_overlap")  # fmt: skip

@@ -1,4 +1,4 @@
-"""Qwen1.5/2-MoE, Qwen3-MoE and the text part of Qwen3-VL-MoE.
+"""Qwen1.5/2-MoE, Qwen3-MoE and the text parts of Qwen3-VL-MoE and Qwen3-Omni.
 
 Sources: ``models/qwen2_moe``, ``qwen3_moe`` and ``qwen3_vl_moe`` of transformers 5.24. Qwen2-MoE
 has q, k, v biases and a shared expert behind a one-wide gate; Qwen3 has q/k norms instead.
@@ -55,6 +55,7 @@ DEFAULTS: dict[str, Mapping[str, Any]] = {
         "mlp_only_layers": None,
     },
     "qwen3_moe": _QWEN3,
+    "qwen3_omni_moe_text": _QWEN3,
     "qwen3_vl_moe_text": {
         **_QWEN3,
         "num_key_value_heads": 16,
@@ -167,7 +168,7 @@ def read_ffn(
         rows += fused_experts(hidden, width, experts)
     else:
         rows += routed_experts(hidden, width, experts)
-    if model_type not in ("qwen3_moe", "qwen3_vl_moe_text"):
+    if model_type not in ("qwen3_moe", "qwen3_vl_moe_text", "qwen3_omni_moe_text"):
         shared = fields.size("shared_expert_intermediate_size")
         at = LAYER + "mlp.shared_expert"
         rows += shared_expert(hidden, shared, at=at + ".", gate=at + "_gate.weight")
