@@ -16,12 +16,12 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
     "widget.sweep.y": {"zh": "纵轴", "en": "y axis"},
     "widget.sweep.color": {"zh": "颜色", "en": "colour"},
     "widget.sweep.points": {"zh": "将计算 {points} 个点", "en": "{points} points to compute"},
-    "widget.sweep.running": {"zh": "正在计算…", "en": "running…"},
+    "widget.run.running": {"zh": "正在计算…", "en": "running…"},
     "widget.sweep.done": {
         "zh": "完成：{points} 点，{seconds} 秒",
         "en": "done: {points} points in {seconds} s",
     },
-    "widget.sweep.cancelled": {"zh": "已取消", "en": "cancelled"},
+    "widget.run.cancelled": {"zh": "已取消", "en": "cancelled"},
     "widget.sweep.brush": {
         "zh": "在图上拖出一个框，这里列出框中的点（.selection 是整个表）。",
         "en": "Drag a box over the figure: its points are listed here (.selection is the frame).",

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import html
-import threading
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import ipywidgets as w
 import polars as pl
@@ -19,7 +17,8 @@ from ledgerkit._sweep.progress import describe
 from ledgerkit._sweep.run import Progress
 from ledgerkit.charts.sweep import draw_points
 from ledgerkit.errors import LedgerError, SweepCancelledError
-from ledgerkit.widgets._base import Panel, heading
+from ledgerkit.widgets._background import Background
+from ledgerkit.widgets._base import heading
 from ledgerkit.widgets._code import call
 from ledgerkit.widgets._sweep_controls import COLORS, K, sweep_controls
 from ledgerkit.widgets._tables import points_table
@@ -33,7 +32,7 @@ _TRAITS = ("models", "devices", "tp", "kv_dtype", "prompt_tokens", "concurrency"
            "output_tokens", "fits_only")  # fmt: skip
 
 
-class SweepView(Panel):
+class SweepView(Background):
     """Sweep models, devices, layouts and workloads; draw any two columns; pick points with a box.
 
     The sweep runs in a thread, with progress and a cancel button.
@@ -92,7 +91,8 @@ class SweepView(Panel):
     x = t.Unicode("tokens_per_s_per_user", help="column along x")
     y = t.Unicode("tokens_per_s_per_device", help="column along y")
     color = t.Enum(COLORS, default_value="model", help="what colours tell apart")
-    state = t.Enum(("idle", "running", "cancelled", "done"), default_value="idle", help="the run")
+
+    CANCELLED: ClassVar = SweepCancelledError
 
     def __init__(
         self,
@@ -106,8 +106,6 @@ class SweepView(Panel):
     ) -> None:
         super().__init__("sweep", language=language, theme=theme, brush="brush")
         self.frame: pl.DataFrame | None = None
-        self._token: object = None
-        self._seconds = 0.0
         self._picked = w.HTML()
         self._built = False
         defaults: dict[str, Any] = {
@@ -151,31 +149,6 @@ class SweepView(Panel):
         ]
         return self.frame.filter(*kept) if kept else self.frame
 
-    def start(self) -> None:
-        """Start the sweep in the background; a run that is under way is cancelled."""
-        with self._lock:
-            token = self._token = object()
-            made = self._sweep(lambda progress: self._tell(token, progress))
-            columns = dict.fromkeys((*made.columns, self.x, self.y))
-            self._enter("running")
-        # a thread of its own: it must not keep redraws waiting, and ends with the run
-        threading.Thread(
-            target=self._work, args=(token, made.select(*columns)), name="ledgerkit-sweep",
-            daemon=True,
-        ).start()  # fmt: skip
-
-    def cancel(self) -> None:
-        """Stop the run; the last figure stays."""
-        with self._lock:
-            if self.state == "running":
-                self._token = None
-                self._enter("cancelled")
-
-    def close(self) -> None:
-        """Stop the run and close the widget."""
-        self._token = None
-        super().close()
-
     def _axes(self) -> dict[str, Any]:
         return {
             "model": self.models, "hardware": self.devices, "tp": self.tp,
@@ -193,53 +166,22 @@ class SweepView(Panel):
     def _collect(self, made: Sweep) -> pl.DataFrame:
         return made.collect()
 
-    def _work(self, token: object, made: Sweep) -> None:
-        started = time.perf_counter()
-        try:
-            frame = self._collect(made)
-        except SweepCancelledError:
-            return
-        except Exception as error:  # noqa: BLE001  # runs in a thread: shown, not raised
-            with self._lock:
-                if token is self._token:
-                    self._enter("idle")
-                    self._show_error(error)
-            return
-        with self._lock:
-            if token is not self._token or self._closed:
-                return
-            self.frame = frame
-            self._seconds = time.perf_counter() - started
-            self._enter("done")
-        self._refresh()
+    def _task(self, tell: Callable[[Any], bool]) -> Callable[[], pl.DataFrame]:
+        made = self._sweep(tell)
+        columns = dict.fromkeys((*made.columns, self.x, self.y))
+        return lambda: self._collect(made.select(*columns))
 
-    def _tell(self, token: object, progress: Progress) -> bool:
-        """Show how far the run is; False stops it."""
-        if token is not self._token or self._closed:
-            return False
-        self._bar.value = progress.fraction
-        self._status.value = html.escape(describe(progress, self.language))
-        return True
+    def _finish(self, result: Any) -> None:
+        self.frame = result
 
-    def _enter(self, state: str) -> None:
-        self.state = state
-        running = state == "running"
-        self._start.disabled, self._stop.disabled = running, not running
-        self._bar.value = 1.0 if state == "done" else 0.0
-        self._say()
+    def _progress(self, progress: Progress) -> tuple[float, str]:
+        return progress.fraction, describe(progress, self.language)
 
-    def _say(self) -> None:
-        """Say what the run is doing, or what it would do."""
-        if self.state == "running":
-            words = self.text("widget.sweep.running")
-        elif self.state == "done" and self.frame is not None:
-            words = self.text("widget.sweep.done", points=f"{self.frame.height:,}",
-                              seconds=f"{self._seconds:.1f}")  # fmt: skip
-        elif self.state == "cancelled":
-            words = self.text("widget.sweep.cancelled")
-        else:
-            words = self.text("widget.sweep.points", points=f"{self.points:,}")
-        self._status.value = html.escape(words)
+    def _words(self) -> str:
+        if self.state == "done" and self.frame is not None:
+            return self.text("widget.sweep.done", points=f"{self.frame.height:,}",
+                             seconds=f"{self._seconds:.1f}")  # fmt: skip
+        return self.text("widget.sweep.points", points=f"{self.points:,}")
 
     # view ---------------------------------------------------------------------------------------
 
@@ -250,27 +192,17 @@ class SweepView(Panel):
             many = isinstance(control, w.SelectMultiple)
             control.observe(self._listed(name) if many else self._hand(name), names="value")
         self._controls = made
-        self._start: Any = w.Button(description=text("widget.run"), button_style="primary")
-        self._stop: Any = w.Button(description=text("widget.cancel"), disabled=True)
-        for button, act in ((self._start, self.start), (self._stop, self.cancel)):
-            button.layout.width = "auto"
-            button.on_click(self._pressed(act))
-        self._bar: Any = w.FloatProgress(value=0.0, max=1.0, layout=w.Layout(width="auto"))
-        self._status: Any = w.HTML()
-        self._status.add_class("ledgerkit-status")
         titled: list[w.Widget] = []
         for name in ("models", "devices", "tp", "kv_dtype"):
             titled += [heading(made[name].tooltip), made[name]]
         self._side.children = (
             *titled, heading(text("widget.group.axes")),
             *(made[name] for name in ("prompt_tokens", "concurrency", "steps", "fits_only")),
-            heading(text("widget.group.run")), w.HBox([self._start, self._stop]), self._bar,
-            self._status, heading(text("widget.group.view")),
-            *(made[name] for name in ("x", "y", "color")),
+            heading(text("widget.group.run")), *self._run_controls(),
+            heading(text("widget.group.view")), *(made[name] for name in ("x", "y", "color")),
         )  # fmt: skip
         self._detail.children = (self._picked, self._python)
         self._detail.add_class("ledgerkit-wide")
-        self._enter(self.state)
 
     def _listed(self, name: str) -> Callable[[Any], None]:
         def moved(change: dict[str, Any]) -> None:
@@ -279,23 +211,12 @@ class SweepView(Panel):
 
         return moved
 
-    def _pressed(self, act: Callable[[], None]) -> Callable[[Any], None]:
-        def press(_button: w.Button) -> None:
-            with self._hands_on():
-                act()
-
-        return press
-
     @t.observe(*_TRAITS)
     def _axes_changed(self, change: dict[str, Any]) -> None:
         if not self._built:
             return
         self._follow(change["name"])
-        if self.state != "running":
-            with self._hands_on():
-                self.state = "idle"
-                self._say()
-                self._show_error(None)
+        self._outdated()
 
     @t.observe("x", "y", "color")
     def _columns_changed(self, change: dict[str, Any]) -> None:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from ledgerkit.widgets._base import Panel
 
-WAIT_S = 30
+WAIT_S = 120
+"""A first sweep compiles its kernels."""
 
 
 def run_code(code: str) -> Any:

@@ -37,6 +37,7 @@ sweep = Endless(["llama-3.1-8b"], ["h100-sxm-80gb"], tp=[1, 2], steps=4, languag
                 prompt_tokens=(1024, 16384))
 sweep""",
     "doctor": 'lk.widgets.LoadTestDoctor(language="en")',
+    "lab": 'lk.widgets.TechniqueLab(tp=1, dp_attention=8, ep=8, language="en")',
     "config": 'lk.widgets.ConfigDrop(language="en")',
 }
 MARKS = ".ledgerkit-figure svg.marks"
@@ -205,6 +206,21 @@ def test_doctor_reads_an_upload_and_gives_a_verdict(page: Page, tmp_path: Path) 
     assert "95% interval" in (widget.locator("pre").first.text_content() or "")
     widget.get_by_label("figure", exact=True).select_option(label="sensitivity")
     redrawn(widget, drawn(widget))
+
+
+def test_techniques_are_toggled_and_refused_with_a_reason(page: Page) -> None:
+    widget = panel(page, "lab")
+    before = drawn(widget)
+    added = widget.get_by_label("put in (several)")
+    added.select_option(label=["Attn · KV Cache Quantization", "Sys · MTP"])
+    before = redrawn(widget, before)
+    assert "MTP" in before
+    assert "KV Cache Quantization + MTP" in before
+    widget.get_by_label("figure", exact=True).select_option(label="arrow in the triangle")
+    before = redrawn(widget, before)
+    added.select_option(label=["Attn · Sliding Window Attention"])
+    widget.get_by_role("alert").filter(has_text="no softmax attention").wait_for(timeout=WAIT_MS)
+    assert drawn(widget) == before
 
 
 def test_config_is_pasted_and_read_and_a_bad_one_is_explained(page: Page) -> None:

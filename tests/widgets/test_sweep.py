@@ -102,7 +102,7 @@ def test_closing_ends_the_run_and_leaves_nothing_behind(view):
     until(lambda: made._bar.value > 0)
     made.close()
     until(lambda: Endless.ended)
-    until(lambda: not any(one.name == "ledgerkit-sweep" for one in threading.enumerate()))
+    until(lambda: not any(one.name == "ledgerkit-run" for one in threading.enumerate()))
     assert open_widgets() == before
     assert view.state == "done"
 
