@@ -70,55 +70,41 @@ def find(names: Keys, buckets: Small, r: int, key: np.uint64) -> int:
 
 
 @kernel
-def publish(names: Keys, buckets: Small, r: int, block: int, key: np.uint64) -> None:
-    """Let others find a block, unless another block has this content already."""
+def take(
+    ring: Small, names: Keys, buckets: Small, table: Small, r: int, slot: int, first: int, last: int
+) -> None:
+    """Take the blocks that were free for the longest time, as ``first`` to ``last`` of a slot.
+
+    Their content is lost. Calls between kernels cost more than all this, so it is one piece.
+    """
     mask = np.uint64(buckets.shape[1] - 1)
-    at = key & mask
-    while buckets[r, at] != 0:
-        if names[r, buckets[r, at] - 1] == key:
-            return
-        at = (at + _ONE) & mask
-    buckets[r, at] = block + 1
-    names[r, block] = key
-
-
-@kernel
-def _forget(names: Keys, buckets: Small, r: int, block: int) -> None:
-    """Take a block out of the table; later ones move up, so that searches still end."""
-    mask = np.uint64(buckets.shape[1] - 1)
-    hole = names[r, block] & mask
-    while buckets[r, hole] != block + 1:
-        hole = (hole + _ONE) & mask
-    at = hole
-    while True:
-        at = (at + _ONE) & mask
-        other = buckets[r, at]
-        if other == 0:
-            break
-        home = names[r, other - 1] & mask
-        if ((at - home) & mask) >= ((at - hole) & mask):
-            buckets[r, hole] = other
-            hole = at
-    buckets[r, hole] = 0
-    names[r, block] = np.uint64(0)
-
-
-@kernel
-def _unlink(ring: Small, r: int, block: int) -> None:
-    a, b = ring[r, block, BEFORE], ring[r, block, AFTER]
-    ring[r, a, AFTER] = b
-    ring[r, b, BEFORE] = a
-
-
-@kernel
-def take(ring: Small, names: Keys, buckets: Small, r: int) -> int:
-    """Take the block that was free for the longest time; its content is lost."""
-    block = int(ring[r, ring.shape[1] - 1, AFTER])
-    _unlink(ring, r, block)
-    if names[r, block] != np.uint64(0):
-        _forget(names, buckets, r, block)
-    ring[r, block, REFERENCES] = 1
-    return block
+    head = ring.shape[1] - 1
+    none = np.uint64(0)
+    for j in range(first, last):
+        block = int(ring[r, head, AFTER])
+        after = ring[r, block, AFTER]
+        ring[r, head, AFTER] = after
+        ring[r, after, BEFORE] = head
+        ring[r, block, REFERENCES] = 1
+        table[r, slot, j] = block
+        if names[r, block] == none:
+            continue
+        # out of the table; later ones move up, so that searches still end
+        hole = names[r, block] & mask
+        while buckets[r, hole] != block + 1:
+            hole = (hole + _ONE) & mask
+        at = hole
+        while True:
+            at = (at + _ONE) & mask
+            other = buckets[r, at]
+            if other == 0:
+                break
+            home = names[r, other - 1] & mask
+            if ((at - home) & mask) >= ((at - hole) & mask):
+                buckets[r, hole] = other
+                hole = at
+        buckets[r, hole] = 0
+        names[r, block] = none
 
 
 @kernel
@@ -126,25 +112,65 @@ def share(ring: Small, r: int, block: int) -> int:
     """Refer to a block that was found; returns 1 if it was free."""
     was_free = 0
     if ring[r, block, REFERENCES] == 0:
-        _unlink(ring, r, block)
+        a, b = ring[r, block, BEFORE], ring[r, block, AFTER]
+        ring[r, a, AFTER] = b
+        ring[r, b, BEFORE] = a
         was_free = 1
     ring[r, block, REFERENCES] += 1
     return was_free
 
 
 @kernel
-def release(ring: Small, r: int, block: int) -> int:
-    """Stop referring to a block; the last to do so makes it free. Returns 1 if it is."""
-    ring[r, block, REFERENCES] -= 1
-    if ring[r, block, REFERENCES] > 0:
-        return 0
+def release(ring: Small, table: Small, r: int, slot: int, count: int) -> int:
+    """Stop referring to the blocks of a slot, last first; returns how many are free now."""
     head = ring.shape[1] - 1
-    last = ring[r, head, BEFORE]
-    ring[r, last, AFTER] = block
-    ring[r, block, BEFORE] = last
-    ring[r, block, AFTER] = head
-    ring[r, head, BEFORE] = block
-    return 1
+    freed = 0
+    for j in range(count - 1, -1, -1):
+        block = table[r, slot, j]
+        ring[r, block, REFERENCES] -= 1
+        if ring[r, block, REFERENCES] == 0:
+            last = ring[r, head, BEFORE]
+            ring[r, last, AFTER] = block
+            ring[r, block, BEFORE] = last
+            ring[r, block, AFTER] = head
+            ring[r, head, BEFORE] = block
+            freed += 1
+    return freed
+
+
+@kernel
+def publish(
+    names: Keys, buckets: Small, table: Small, segments: Ids, cursor: Ids, r: int, slot: int,
+    first: int, last: int, size: int, end: int, answer: int, chain: np.uint64,
+) -> np.uint64:  # fmt: skip
+    """Let others find blocks ``first`` to ``last`` of a slot; returns the hash of the last one.
+
+    A block whose content is known already stays without a hash.
+    """
+    mask = np.uint64(buckets.shape[1] - 1)
+    for j in range(first, last):
+        at, offset = cursor[0], cursor[1]
+        if at >= end or segments[at, 1] - offset > size:
+            # inside one segment, or the answer: as next_key, without the call
+            content = segments[at, 0] if at < end else answer
+            z = (chain ^ (np.uint64(content) * _ODD_A)) + np.uint64(offset) * _ODD_B
+            z = (z ^ (z >> _S30) ^ np.uint64(size)) * _ODD_C
+            chain = (z ^ (z >> _S27)) | _ONE
+            cursor[1] = offset + size
+        else:
+            chain = next_key(size, cursor, chain, end, segments, answer)
+        block = table[r, slot, j]
+        place = chain & mask
+        known = False
+        while buckets[r, place] != 0:
+            if names[r, buckets[r, place] - 1] == chain:
+                known = True
+                break
+            place = (place + _ONE) & mask
+        if not known:
+            buckets[r, place] = block + 1
+            names[r, block] = chain
+    return chain
 
 
 @kernel
@@ -165,7 +191,9 @@ def next_key(
         if at < last:
             content = segments[at, 0]
             length = min(rest, segments[at, 1] - offset)
-        state = mix(mix(mix(state, np.uint64(content)), np.uint64(offset)), np.uint64(length))
+        z = (state ^ (np.uint64(content) * _ODD_A)) + np.uint64(offset) * _ODD_B
+        z = (z ^ (z >> _S30) ^ np.uint64(length)) * _ODD_C
+        state = z ^ (z >> _S27)
         rest -= length
         cursor[1] = offset + length
         if at < last and cursor[1] == segments[at, 1]:

@@ -10,10 +10,6 @@ from __future__ import annotations
 
 from ledgerkit.kernels._jit import kernel
 from ledgerkit.kernels.batch import (
-    D_CONTEXT,
-    D_KEYS,
-    D_SEQUENCES,
-    D_SLOTS,
     K_TOP,
     K_WINDOW,
     Table,
@@ -25,7 +21,6 @@ from ledgerkit.kernels.serving import (
     F_EMITTED,
     F_FINISHED,
     F_LAST,
-    N_EMITTED,
     N_FINISHED,
     Q_OUTPUT,
     R_COUNT,
@@ -126,8 +121,6 @@ def attend(
 ) -> bool:  # fmt: skip
     """Give blocks to those that need one in this step; False = there are not enough."""
     now, count = rep[r, R_GLIDE], keys.shape[0]
-    if rep[r, R_DUE] > now:
-        return True
     size, extra = s[S_BLOCK], s[S_EXTRA]
     for i in range(rep[r, R_GLIDERS]):
         if slots[r, i, X_DUE] > now:
@@ -156,30 +149,12 @@ def attend(
 
 
 @kernel
-def sums(rep: Ticks, crowd: Table, keys: Table, r: int, d: Table) -> None:
-    """Sums over the gliders for the price of this step."""
-    count = keys.shape[0]
-    d[D_SEQUENCES] = d[D_SLOTS] = float(rep[r, R_GLIDERS])
-    d[D_CONTEXT] = crowd[r, 0]
-    for k in range(count):
-        d[D_KEYS + k] = d[D_KEYS + count + k] = crowd[r, 1 + k]
-
-
-@kernel
-def glide(
+def depart(
     asked: Ticks, fate: Ticks, s: Ticks, rep: Ticks, slots: Ticks, table: Small, ring: Small,
     heap: Ticks, n: Ticks, keys: Table, crowd: Table, r: int, end: int,
 ) -> None:  # fmt: skip
-    """One more token for every glider; those that have their last one leave."""
-    now, count, many = rep[r, R_GLIDE], keys.shape[0], rep[r, R_GLIDERS]
-    n[N_EMITTED] += many
-    crowd[r, 0] += many
-    for k in range(count):
-        crowd[r, 1 + k] += crowd[r, 1 + count + k]
-    rep[r, R_GLIDE] = now + 1
-    rep[r, R_LAST] = end
-    if rep[r, R_DUE] > now:
-        return
+    """Let those leave that had their last token in the glide step that ended."""
+    now, count, many = rep[r, R_GLIDE] - 1, keys.shape[0], rep[r, R_GLIDERS]
     kept, soonest = 0, _LATE
     for i in range(many):
         slot = slots[r, i, X_ORDER]

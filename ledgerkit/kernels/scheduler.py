@@ -87,8 +87,7 @@ def grow(
     """Take blocks for a slot until it has ``target``."""
     have = slots[r, slot, X_BLOCKS]
     if s[S_PREFIX] == 1:
-        for j in range(have, target):
-            table[r, slot, j] = take(ring, names, buckets, r)
+        take(ring, names, buckets, table, r, slot, have, target)
     rep[r, R_FREE] -= target - have
     slots[r, slot, X_BLOCKS] = target
 
@@ -98,8 +97,7 @@ def leave(s: Ticks, rep: Ticks, slots: Ticks, table: Small, ring: Small, r: int,
     """Give back the blocks and the slot; the tail of a sequence is reused before its start."""
     have = slots[r, slot, X_BLOCKS]
     if s[S_PREFIX] == 1:
-        for j in range(have - 1, -1, -1):
-            rep[r, R_FREE] += release(ring, r, table[r, slot, j])
+        rep[r, R_FREE] += release(ring, table, r, slot, have)
     else:
         rep[r, R_FREE] += have
     slots[r, rep[r, R_SPARE], X_SPARE] = slot
@@ -141,14 +139,12 @@ def publish_full(
     """Let others find the blocks that are full after this step."""
     request, count = slots[r, slot, X_REQUEST], slots[r, slot, X_PUBLISHED]
     cursor[0], cursor[1] = slots[r, slot, X_SEGMENT], slots[r, slot, X_OFFSET]
-    chain = np.uint64(slots[r, slot, X_CHAIN])
-    while (count + 1) * s[S_BLOCK] <= computed:
-        chain = next_key(
-            s[S_BLOCK], cursor, chain, asked[request, Q_END], segments, asked[request, Q_ANSWER]
-        )
-        publish(names, buckets, r, table[r, slot, s[S_EXTRA] + count], chain)
-        count += 1
-    slots[r, slot, X_PUBLISHED] = count
+    full, extra = computed // s[S_BLOCK], s[S_EXTRA]
+    chain = publish(
+        names, buckets, table, segments, cursor, r, slot, extra + count, extra + full, s[S_BLOCK],
+        asked[request, Q_END], asked[request, Q_ANSWER], np.uint64(slots[r, slot, X_CHAIN]),
+    )  # fmt: skip
+    slots[r, slot, X_PUBLISHED] = full
     slots[r, slot, X_SEGMENT], slots[r, slot, X_OFFSET] = cursor[0], cursor[1]
     slots[r, slot, X_CHAIN] = np.int64(chain)
 
@@ -289,7 +285,7 @@ def admit(
         add_prompt(keys, p, float(want), float(done), float(again))
         if done + want == need:
             p[P_SAMPLED] += 1.0
-        if s[S_PREFIX] == 1 and not back:
+        if s[S_PREFIX] == 1 and not back and (hits + 1) * size <= done + want:
             publish_full(
                 asked, segments, s, slots, table, names, buckets, cursor, r, slot, done + want
             )
@@ -312,8 +308,7 @@ def _take_over(
         block = find(names, buckets, r, chain)
         rep[r, R_FREE] -= share(ring, r, block)
         table[r, slot, s[S_EXTRA] + j] = block
-    for j in range(s[S_EXTRA]):
-        table[r, slot, j] = take(ring, names, buckets, r)
+    take(ring, names, buckets, table, r, slot, s[S_EXTRA] * 0, s[S_EXTRA])
     rep[r, R_FREE] -= s[S_EXTRA]
     slots[r, slot, X_BLOCKS] = s[S_EXTRA] + hits
 

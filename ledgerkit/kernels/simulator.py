@@ -13,7 +13,9 @@ import numpy as np
 
 from ledgerkit.kernels._jit import kernel
 from ledgerkit.kernels.batch import (
+    D_CONTEXT,
     D_KEYS,
+    D_SEQUENCES,
     D_SLOTS,
     K_CHUNK,
     P_KEYS,
@@ -24,7 +26,7 @@ from ledgerkit.kernels.batch import (
     tabulate,
 )
 from ledgerkit.kernels.blocks import Ids, Keys, Small, reset, uniform
-from ledgerkit.kernels.gliding import attend, glide, join, settle, sums
+from ledgerkit.kernels.gliding import attend, depart, join, settle
 from ledgerkit.kernels.scheduler import admit, gather, leave, schedule
 from ledgerkit.kernels.serving import (
     A_HELD,
@@ -49,7 +51,9 @@ from ledgerkit.kernels.serving import (
     Q_OUTPUT,
     R_CLOCK,
     R_COUNT,
+    R_DUE,
     R_FREE,
+    R_GLIDE,
     R_GLIDERS,
     R_LAST,
     R_PEAK,
@@ -213,7 +217,8 @@ def _earliest(rep: Ticks) -> tuple[int, int]:
 def run(
     asked: Ticks, segments: Ids, fate: Ticks, s: Ticks, rates: Table, rep: Ticks, slots: Ticks,
     table: Small, ring: Small, names: Keys, buckets: Small, heap: Ticks, n: Ticks, areas: Table,
-    gaps: Ticks, timeline: Ticks, crowd: Table, ops: Table, links: Table, scalars: Table, keys: Table,
+    gaps: Ticks, timeline: Ticks, crowd: Table, ops: Table, links: Table, scalars: Table,
+    keys: Table,
     layout: Table, whole: Ticks, part: Table, rows: Ticks, other: Ticks, steps: Ticks, limit: int,
 ) -> int:  # fmt: skip
     """Simulate at most ``limit`` iterations; call again until it returns ``DONE``.
@@ -272,22 +277,30 @@ def run(
                     break
                 decodes = mixed or turn == 1
                 budget = s[S_BUDGET]
+                preempted = False
                 if decodes and rep[r, R_GLIDERS] > 0:
-                    gliding = rep[r, R_GLIDERS] <= budget and attend(
-                        asked, segments, fate, s, rep, slots, table, ring, names, buckets, keys,
-                        crowd, cursor, r,
-                    )  # fmt: skip
+                    # calls cost more than what most of them find to do: none without need
+                    gliding = rep[r, R_GLIDERS] <= budget
+                    if gliding and rep[r, R_DUE] <= rep[r, R_GLIDE]:
+                        gliding = attend(
+                            asked, segments, fate, s, rep, slots, table, ring, names, buckets, keys,
+                            crowd, cursor, r,
+                        )  # fmt: skip
                     if gliding:
                         budget -= rep[r, R_GLIDERS]
-                        sums(rep, crowd, keys, r, d)
+                        d[D_SEQUENCES] = d[D_SLOTS] = float(rep[r, R_GLIDERS])
+                        d[D_CONTEXT] = crowd[r, 0]
+                        for k in range(count):
+                            d[D_KEYS + k] = d[D_KEYS + count + k] = crowd[r, 1 + k]
                     else:
                         settle(fate, rep, slots, crowd, r)
-                budget, preempted, swapped = schedule(
-                    asked, segments, fate, s, rates, rep, slots, table, ring, names, buckets, n,
-                    other, keys, cursor, r, budget, turn == 0, decodes, d, p,
-                )  # fmt: skip
-                took += swapped
-                if turn == 0 and not preempted:
+                if rep[r, R_COUNT] > rep[r, R_GLIDERS]:
+                    budget, preempted, swapped = schedule(
+                        asked, segments, fate, s, rates, rep, slots, table, ring, names, buckets, n,
+                        other, keys, cursor, r, budget, turn == 0, decodes, d, p,
+                    )  # fmt: skip
+                    took += swapped
+                if turn == 0 and not preempted and rep[r, R_WAITING] > 0:
                     took += admit(
                         asked, segments, fate, s, rates, rep, slots, table, ring, names, buckets, n,
                         other, keys, cursor, r, budget, p,
@@ -310,7 +323,14 @@ def run(
             if gap != last_gap:
                 last_gap, last_bin = gap, gap_bin(gap)
             gaps[last_bin] += rep[r, R_WARM]
-            glide(asked, fate, s, rep, slots, table, ring, heap, n, keys, crowd, r, end)
+            n[N_EMITTED] += rep[r, R_GLIDERS]
+            crowd[r, 0] += rep[r, R_GLIDERS]
+            for k in range(count):
+                crowd[r, 1 + k] += crowd[r, 1 + count + k]
+            rep[r, R_GLIDE] += 1
+            rep[r, R_LAST] = end
+            if rep[r, R_DUE] < rep[r, R_GLIDE]:
+                depart(asked, fate, s, rep, slots, table, ring, heap, n, keys, crowd, r, end)
         stored = crowd[r, 0] - rep[r, R_GLIDERS]
         if first < running:
             stored += _commit(
