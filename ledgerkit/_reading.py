@@ -205,8 +205,8 @@ class ModelReading:
             },
             "fields": [asdict(field) for field in self.basic_fields(language)],
             "structures": [
-                {"id": s.id, "ledger": s.ledger, "layers": s.layers, **s.numbers,
-                 "risks": list(s.risks), "source": s.source}
+                {"id": s.id, "ledger": s.ledger, "also": list(s.also), "layers": s.layers,
+                 **s.numbers, "risks": list(s.risks), "source": s.source}
                 for s in self.structures
             ],
             "savings": self.savings.to_dicts(),

@@ -168,7 +168,11 @@ def _window_recall(model: Model) -> Misreading:
     layers = sum(group.count for group in local)
     mixers = [g for g in model.groups if not isinstance(g.attention, NoAttention)]
     full = sum(g.count for g in mixers if not sees_part(g.attention, model))
-    limits = [limit for g in local if (limit := getattr(g.attention, "limit", None))]
+    limits = [
+        limit
+        for g in local
+        if (limit := g.attention.limit or getattr(g.attention, "window", None)) is not None
+    ]
     window = max(limits, default=None)
     longest = model.max_position_embeddings
     depths = sorted(
@@ -178,6 +182,6 @@ def _window_recall(model: Model) -> Misreading:
     )  # fmt: skip
     return Misreading(
         "window_recall", "test",
-        {"layers": layers, "all_layers": model.num_hidden_layers, "window": window,
+        {"layers": layers, "all_layers": sum(g.count for g in mixers), "window": window,
          "full_layers": full, "depths": depths},
     )  # fmt: skip

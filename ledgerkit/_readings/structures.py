@@ -10,6 +10,7 @@ from ledgerkit.spec.attention import (
     Attention,
     CompressedAttention,
     LatentAttention,
+    NoAttention,
     SoftmaxAttention,
     StateAttention,
 )
@@ -31,7 +32,9 @@ SOURCES = {
     "compressed": "arXiv 2502.11089", "linear": "arXiv 2402.18668", "window": "arXiv 2310.06825",
     "chunked": "https://huggingface.co/docs/transformers/model_doc/llama4",
     "kv_sharing": "arXiv 2405.12981", "dense": "arXiv 2002.05202", "moe": "arXiv 2401.06066",
-    "shared_experts": "arXiv 2401.06066", "node_limited": "arXiv 2412.19437",
+    "shared_experts": "arXiv 2401.06066",
+    "dense_beside": "https://huggingface.co/google/gemma-4-26B-A4B",
+    "node_limited": "arXiv 2412.19437",
     "per_layer_embedding": "https://ai.google.dev/gemma/docs/gemma-3n",
     "expert_quantization": "arXiv 2210.17323", "weight_quantization": "arXiv 2210.17323",
     "mtp": "arXiv 2412.19437",
@@ -52,6 +55,8 @@ class Structure:
     counterfactuals: tuple[Counterfactual, ...] = ()
     risks: tuple[str, ...] = ()
     """Kinds of stated risks, see ``reading.risk.*``."""
+    also: tuple[Ledger, ...] = ()
+    """Further ledgers that it acts on."""
 
     @property
     def source(self) -> str:
@@ -70,6 +75,11 @@ def _count(groups: list[LayerGroup]) -> int:
 
 def _of(model: Model, kind: type) -> list[LayerGroup]:
     return [group for group in model.groups if isinstance(group.attention, kind)]
+
+
+def _mixers(model: Model) -> int:
+    """Layers with any attention or recurrence."""
+    return _count([g for g in model.groups if not isinstance(g.attention, NoAttention)])
 
 
 def several(values: Any) -> str:
@@ -104,7 +114,7 @@ def _attention(model: Model) -> Iterator[Structure]:
                         (), ("recall", "framework"))  # fmt: skip
     state = _of(model, StateAttention)
     if state:
-        full = model.num_hidden_layers - _count(state)
+        full = _mixers(model) - _count(state)
         mixed = bool(softmax or latent)
         yield Structure(
             "linear", "attention_kv", _count(state),
@@ -162,7 +172,7 @@ def _windows(model: Model, softmax: list[LayerGroup]) -> Iterator[Structure]:
         window = several(getattr(g.attention, "window", None) for g in windowed)
         yield Structure(
             "window", "attention_kv", _count(windowed),
-            {"window": window, "others": model.num_hidden_layers - _count(windowed)},
+            {"window": window, "others": _mixers(model) - _count(windowed)},
             (("no_window", "sliding_window", {}),), ("recall", "scheduling"),
         )  # fmt: skip
     chunked = [g for g in softmax if getattr(g.attention, "chunk", None)]
@@ -196,6 +206,9 @@ def _ffn(model: Model) -> Iterator[Structure]:
             width = several(f.shared_intermediate_size for f in many if f.shared_intermediate_size)
             yield Structure("shared_experts", "ffn_mlp", _count(moe), {"width": width},
                             (("no_shared", "shared_experts", {}),))  # fmt: skip
+        if any(f.dense_intermediate_size for f in many):
+            width = several(f.dense_intermediate_size for f in many if f.dense_intermediate_size)
+            yield Structure("dense_beside", "ffn_mlp", _count(moe), {"width": width})
         limited = [f for f in many if f.n_group > 1]
         if limited:
             yield Structure(
@@ -221,12 +234,18 @@ def _formats(model: Model) -> Iterator[Structure]:
             bits = 8 * weight.bytes / weight.elements
             if bits < 15:  # below every 16-bit format
                 found.setdefault(weight.dtype, set()).add(weight.account)
+    named: dict[str, list[str]] = {}
     for dtype, accounts in found.items():
         only = accounts <= {"routed_experts", "shared_experts"}
-        name = "expert_quantization" if only else "weight_quantization"
-        removal = "expert_quantization" if only else "weight_fp8"
-        yield Structure(name, "ffn_mlp", 0, {"dtype": dtype},
-                        (("bf16", removal, {}),), ("quality", "framework"))  # fmt: skip
+        named.setdefault("expert_quantization" if only else "weight_quantization", []).append(dtype)
+    for name, dtypes in named.items():
+        whole = name == "weight_quantization"
+        removal = "weight_fp8" if whole else "expert_quantization"
+        yield Structure(
+            name, "ffn_mlp", 0, {"dtype": " / ".join(sorted(dtypes))},
+            (("bf16", removal, {}),), ("quality", "framework"),
+            ("attention_kv",) if whole else (),
+        )  # fmt: skip
 
 
 def _drafting(model: Model) -> Iterator[Structure]:

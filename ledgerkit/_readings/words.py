@@ -92,7 +92,12 @@ def structure_text(structure: Structure, language: str | None = None) -> str:
 def _structures(reading: ModelReading, language: str) -> Iterator[Block]:
     yield Heading(get("reading.step.2", language))
     rows = tuple(
-        (structure_text(s, language), get(f"ledger.{s.ledger}", language))
+        (
+            structure_text(s, language),
+            get("reading.comma", language).join(
+                get(f"ledger.{ledger}", language) for ledger in (s.ledger, *s.also)
+            ),
+        )
         for s in reading.structures
     )
     yield Table(_head(language, "structure", "ledger"), rows)

@@ -128,6 +128,10 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
         "zh": "共享专家（宽 {width}）× {layers} 层",
         "en": "shared experts (width {width}) x {layers} layers",
     },
+    "reading.has.dense_beside": {
+        "zh": "专家旁的 Dense FFN（宽 {width}）× {layers} 层",
+        "en": "dense FFN beside the experts (width {width}) x {layers} layers",
+    },
     "reading.has.node_limited": {
         "zh": "限组路由（{groups} 组里选 {limit} 组）× {layers} 层",
         "en": "group-limited routing ({limit} of {groups} groups) x {layers} layers",

@@ -106,6 +106,18 @@ def test_structures_of_the_articles_three_routes(kimi, gemma):
     ]  # fmt: skip
 
 
+def test_what_stands_beside_the_experts_and_what_is_no_mixer(gemma):
+    beside = next(s for s in gemma.structures if s.id == "dense_beside")
+    assert beside.numbers["width"] == "2,112"
+    nemotron = lk.read_model("nemotron-h-56b-base-8k")
+    linear = next(s for s in nemotron.structures if s.id == "linear")
+    assert (linear.layers, linear.numbers["others"]) == (54, 10)
+    assert nemotron.misreadings[-1].numbers["all_layers"] == 64
+    assert lk.read_model("deepseek-v4-pro").misreadings[-1].numbers["window"] == 128
+    fp8 = next(s for s in lk.read_model("mimo-v2-flash").structures if "quant" in s.id)
+    assert fp8.also == ("attention_kv",)
+
+
 def test_a_window_as_long_as_the_context_is_none():
     assert "window" not in {s.id for s in lk.read_model("phi-3.5-mini-instruct").structures}
     assert "window" in {s.id for s in lk.read_model("mistral-7b-v0.1").structures}
