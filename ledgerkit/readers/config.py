@@ -23,6 +23,7 @@ from ledgerkit.spec.model import Model
 
 __all__ = ["read_config", "read_json", "read_with_record"]
 
+_MAX_DEPTH = 64
 _MAX_FILE_BYTES = 16 << 20
 _DTYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "half": "fp16",
            "float": "fp32"}  # fmt: skip
@@ -124,7 +125,24 @@ def parse_json(text: str, where: str) -> dict[str, Any]:
         raise ConfigError("the config is nested too deeply", given=where) from None
     if not isinstance(found, dict):
         raise ConfigError("a config.json must hold an object", given=where)
+    if _is_deep(found):
+        raise ConfigError("the config is nested too deeply", given=where)
     return found
+
+
+def _is_deep(found: Any) -> bool:
+    """Whether values are nested beyond what any config does; how deep json goes is Python's."""
+    level = [found]
+    for _ in range(_MAX_DEPTH):
+        level = [
+            inner
+            for value in level
+            for inner in (value.values() if isinstance(value, dict) else value)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
