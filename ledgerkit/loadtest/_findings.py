@@ -68,7 +68,12 @@ def _rules(graph_sizes: tuple[int, ...]) -> dict[str, tuple[Severity, pl.Expr]]:
             "excluded",
             pl.any_horizontal(
                 part.is_null() | ~part.is_between(_FEWEST, _MOST)
-                for part in (asked, column("context_tokens"), column("concurrency").fill_null(1.0))
+                for part in (
+                    asked,
+                    column("context_tokens"),
+                    column("prompt_tokens").fill_null(1.0),
+                    column("concurrency").fill_null(1.0),
+                )
             ),
         ),
         "failed_requests": ("warning", column("failed") > 0),

@@ -186,10 +186,12 @@ def _from_json(documents: list[Any], file: Path) -> _Found:
         if is_theirs(keys, rows[0]):
             try:
                 return _Found(*reader(rows))
-            except (KeyError, TypeError, IndexError, AttributeError) as problem:
+            except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as problem:
+                if isinstance(problem, LoadTestError):
+                    raise
                 raise _unknown(
-                    f"it looks like {reader.__name__.replace('_', ' ')}, but {problem!r} is "
-                    f"missing or of another kind; keys: {sorted(keys)[:40]}", file,
+                    f"it looks like {reader.__name__.replace('_', ' ')}, but {repr(problem)[:200]} "
+                    f"is missing or of another kind; keys: {sorted(keys)[:40]}", file,
                 ) from problem  # fmt: skip
     raise _unknown(f"JSON with the keys {sorted(keys)[:40]}", file)
 
@@ -281,11 +283,16 @@ def _joined(found: list[_Found], files: list[Path]) -> Results:
         **{key: value for part in found for key, value in part.notes.items()},
     }
     return Results(
-        shaped(pl.DataFrame(requests, infer_schema_length=None), REQUEST_COLUMNS)
-        if requests
-        else pl.DataFrame(schema=REQUEST_COLUMNS),
-        shaped(pl.DataFrame(cells, infer_schema_length=None), CELL_COLUMNS)
-        if cells
-        else pl.DataFrame(schema=CELL_COLUMNS),
-        provenance,
+        _frame(requests, REQUEST_COLUMNS, files), _frame(cells, CELL_COLUMNS, files), provenance
     )
+
+
+def _frame(rows: list[dict[str, Any]], columns: dict[str, Any], files: list[Path]) -> pl.DataFrame:
+    if not rows:
+        return pl.DataFrame(schema=columns)
+    try:
+        return shaped(pl.DataFrame(rows, infer_schema_length=None), columns)
+    except (LoadTestError, pl.exceptions.PolarsError, OverflowError, TypeError) as problem:
+        raise LoadTestError("a value in this file is none that can be measured",
+                            given=", ".join(str(file) for file in files[:5]),
+                            fix=str(problem).splitlines()[0]) from None  # fmt: skip

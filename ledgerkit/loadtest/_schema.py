@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,8 @@ def cell_name(prompt_tokens: float, concurrency: float) -> str:
     >>> cell_name(8192, 4), cell_name(1000, 1)
     ('8K x 4', '1000 x 1')
     """
+    if not math.isfinite(prompt_tokens * concurrency):
+        return "?"
     whole = int(prompt_tokens)
     tokens = f"{whole // 1024}K" if whole and whole % 1024 == 0 else f"{whole}"
     return f"{tokens} x {int(concurrency)}"

@@ -1,6 +1,7 @@
 """Files as the tools write them (keys as documented), and files that must be refused."""
 
 import json
+import math
 
 import pytest
 
@@ -270,6 +271,22 @@ def test_what_is_not_known_is_refused_with_what_was_found(tmp_path, name, conten
         lk.loadtest.read(write(tmp_path, name, content))
     assert what in str(refused.value)
     assert found in str(refused.value)
+
+
+@pytest.mark.parametrize("wrong", [None, "x", -5, math.nan, 10**400, [], {}, True])
+@pytest.mark.parametrize(
+    "whole", [VLLM, SGLANG, LLAMA_BENCH, PROFILED], ids=["vllm", "sglang", "llama-bench", "aiperf"]
+)
+def test_values_of_another_kind_are_refused_or_left_out(tmp_path, whole, wrong):
+    """Whatever stands under one key: an error that names the file, or rows that can be judged."""
+    for key in whole:
+        file = write(tmp_path, "a.json", {**whole, key: wrong})
+        try:
+            results = lk.loadtest.read(file)
+        except LoadTestError as refused:
+            assert "a.json" in str(refused)  # noqa: PT017  either outcome is right
+            continue
+        assert lk.loadtest.diagnose(results).verdict == "undetermined"
 
 
 @pytest.mark.parametrize(
