@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ __all__ = ["Arrivals"]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 _TICKS = 1e12
+Keep = Literal["all", "trim", "summarise"]
 _MOST = 50_000_000
 
 
@@ -143,6 +144,54 @@ class Arrivals:
         return replace(
             made, predecessor=before, arrival_s=np.where(before < 0, 0.0, np.nan),
             gap_s=np.full(count, float(think_s)),
+        )  # fmt: skip
+
+    @classmethod
+    def agents(
+        cls, sessions: int, *, steps: int, concurrency: int, system_tokens: int, tool_tokens: int,
+        output_tokens: int, tool_s: float = 1.0, keep: Keep = "all", keep_steps: int = 2,
+        summary_tokens: int = 400, every: int = 5, seed: int = 0,
+    ) -> Arrivals:  # fmt: skip
+        """Agent sessions: each step sends the whole history, and waits for a tool.
+
+        Parameters
+        ----------
+        sessions, steps, concurrency : int
+            Sessions of so many steps, so many at a time.
+        system_tokens : int
+            Shared by all sessions.
+        tool_tokens : int
+            Mean of a tool message; drawn evenly from half to one and a half of it.
+        output_tokens : int
+            Of each step.
+        tool_s : float
+            Mean of the exponential time that a tool takes.
+        keep : {"all", "trim", "summarise"}
+            Old tool messages stay; are replaced by a stub of 8 tokens once ``keep_steps`` newer
+            ones are there, which changes the prompt in the middle; or the history is summarised
+            after ``every`` steps by one more request that writes ``summary_tokens``.
+        seed : int
+
+        Examples
+        --------
+        >>> import ledgerkit as lk
+        >>> loop = lk.Arrivals.agents(
+        ...     4,
+        ...     steps=3,
+        ...     concurrency=2,
+        ...     system_tokens=1000,
+        ...     tool_tokens=500,
+        ...     output_tokens=200,
+        ... )
+        >>> loop.requests, loop.prompt_tokens[2] > loop.prompt_tokens[0]
+        (12, True)
+        """
+        from ledgerkit._simulate.agents import agents
+
+        return agents(
+            sessions, steps=steps, concurrency=concurrency, system_tokens=system_tokens,
+            tool_tokens=tool_tokens, output_tokens=output_tokens, tool_s=tool_s, keep=keep,
+            keep_steps=keep_steps, summary_tokens=summary_tokens, every=every, seed=seed,
         )  # fmt: skip
 
     @classmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -43,7 +44,7 @@ class Simulation:
         self, table: CostTable, how: Scheduler, plan: CachePlan, arrivals: Arrivals,
         arrays: Arrays, *, capacity_per_s: float | None, notes: tuple[str, ...],
     ) -> None:  # fmt: skip
-        self._table, self._arrays, self.plan = table, arrays, plan
+        self.table, self._arrays, self.plan = table, arrays, plan
         self.model, self.hardware, self.deployment = table.model, table.hardware, table.deployment
         self.scheduler = how
         """Every setting, with the defaults of the engine profile filled in."""
@@ -72,6 +73,16 @@ class Simulation:
             f"{self.percentile('tpot_s', 0.5) * 1e3:.2f} ms; {self.preemptions} preemptions, "
             f"cache hits {self.hit_rate:.0%})"
         )
+
+    @property
+    def warm_up(self) -> float:
+        """Share of the requests, the first ones, that latencies leave out."""
+        return int(self._arrays.settings[serving.S_WARM]) / self.arrivals.requests
+
+    @property
+    def answered(self) -> int:
+        """Requests that were answered."""
+        return int(self._answered.sum())
 
     # requests --------------------------------------------------------------------------------
 
@@ -308,7 +319,7 @@ class Simulation:
         ``time_ps`` (whole picoseconds, which sum to wall time times replicas exactly), ``time_s``,
         ``share``.
         """
-        return books.entries(self._table, self._arrays, self._wall)
+        return books.entries(self.table, self._arrays, self._wall)
 
     def by_ledger(self) -> dict[str, float]:
         """Seconds of each ledger."""
@@ -334,6 +345,67 @@ class Simulation:
         """Check Little's law: mean requests in the system, and arrival rate times mean stay."""
         stays = (self._fate(serving.F_FINISHED) - self._fate(serving.F_ARRIVED))[self._answered]
         return self._mean(serving.A_SYSTEM), math.fsum(stays.tolist()) / max(1, self._wall)
+
+    # the same requests again -----------------------------------------------------------------
+
+    def load_curve(self, rates_per_s: Sequence[float], **goal: float) -> pl.DataFrame:
+        """Serve the same requests at other rates.
+
+        Parameters
+        ----------
+        rates_per_s : sequence of float
+        **goal
+            Limits as for ``goodput``.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row for each rate: ``rate_per_s``, rates, percentiles, ``goodput_per_s``, shares.
+
+        Raises
+        ------
+        WorkloadError
+            The arrivals are a loop, or a rate is no rate.
+        """
+        from ledgerkit._simulate import studies
+
+        return studies.load_curve(self, rates_per_s, **goal)
+
+    def ablation(
+        self, mechanisms: Mapping[str, Mapping[str, Any]] | None = None, **goal: float
+    ) -> pl.DataFrame:
+        """Serve the same requests without each mechanism, to see what it is worth.
+
+        Parameters
+        ----------
+        mechanisms : mapping, optional
+            Name to the settings that differ; default: without prefix cache, without pages, without
+            chunked prefill, with static batches.
+        **goal
+            Limits as for ``goodput``.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row for each: ``without``, columns as in ``load_curve``, and ``cost``, the share by
+            which the whole run takes longer.
+        """
+        from ledgerkit._simulate import studies
+
+        return studies.ablation(self, mechanisms, **goal)
+
+    def engines(self, names: Sequence[str], **goal: float) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Serve the same requests with the defaults of other engines.
+
+        Returns
+        -------
+        (polars.DataFrame, polars.DataFrame)
+            One row for each engine, columns as in ``load_curve``; and all scheduling ledgers, with
+            a column ``engine``.
+        """
+        from ledgerkit._simulate import studies
+
+        return studies.engines(self, names, **goal)
 
     def chart(self, kind: str = "timeline", **options: Any) -> alt.TopLevelMixin:
         """Draw ``timeline``, ``latency`` or ``books``; options of ``lk.charts`` functions."""

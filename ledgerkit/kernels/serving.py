@@ -32,8 +32,8 @@ ROUND_ROBIN, LEAST_LOADED, PREFIX_AWARE = 0, 1, 2
 Q_ARRIVAL, Q_PROMPT, Q_OUTPUT, Q_SUCCESSOR, Q_GAP, Q_START, Q_END, Q_ANSWER = range(8)
 ASKED = 8
 """Ticks of the arrival (-1 = some time after another request), tokens, the request that follows
-this one (-1 = none), ticks between the answer before and the arrival, segments of the prompt, content
-of the answer as later prompts name it."""
+this one (-1 = none), ticks between the answer before and the arrival, segments of the prompt, and
+content of the answer as later prompts name it."""
 # fate -----------------------------------------------------------------------------------------
 (F_ARRIVED, F_STARTED, F_FIRST, F_FINISHED, F_HIT, F_PREEMPTED, F_REPLICA, F_EMITTED, F_LAST,
  F_REACHED, F_KEPT, F_KEPT_NEED, F_BEHIND) = range(13)  # fmt: skip
