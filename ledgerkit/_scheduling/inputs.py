@@ -12,7 +12,7 @@ from ledgerkit._scheduling.steps import draft_of_mtp, mixed_s, verify_s
 from ledgerkit.costs.layout import split_and_copies
 from ledgerkit.costs.linear import served_bytes
 from ledgerkit.costs.memory import Residence
-from ledgerkit.costs.scheduling import OutputLengths
+from ledgerkit.costs.scheduling import OutputLengths, Turn
 from ledgerkit.costs.table import CostTable
 from ledgerkit.errors import DeploymentError, WorkloadError
 from ledgerkit.kernels import columns as c
@@ -51,6 +51,15 @@ class Inputs:
         changed = self.workload.model_dump() | {"cached_tokens": cached_tokens}
         point = WorkPoint.of(self.table.deployment, Workload(**changed))
         return run_phase(self.table, 0, point).seconds
+
+    def turn_s(self, turn: Turn) -> float:
+        """Seconds of one model call alone: its prefill, and its answer token by token."""
+        layout, context = self.table.deployment, turn.context
+        asked = Workload(
+            prompt_tokens=context, output_tokens=turn.written, cached_tokens=turn.cached
+        )
+        seconds = run_phase(self.table, 0, WorkPoint.of(layout, asked)).seconds
+        return seconds + (turn.written - 1) * self.decode_s(1, context=asked.decode_context)
 
     @property
     def kv_bytes_per_token(self) -> float:

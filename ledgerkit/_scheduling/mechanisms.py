@@ -261,12 +261,38 @@ def pipeline_bubble(at: Inputs, *, micro_batches: int | None = None) -> Found:
     return {"bubble_share": share}, (entry,) if entry.amount else ()
 
 
+def agent_context(
+    at: Inputs, *, tool_tokens: int, policy: forms.Policy = "trim", steps: int = 20,
+    keep: int = 4, stub_tokens: int = 0, every: int = 1, summary_tokens: int = 512,
+) -> Found:  # fmt: skip
+    """An agent that trims or summarises its tool messages, against one that keeps all."""
+    how = {"steps": steps, "prompt_tokens": at.workload.prompt_tokens,
+           "answer_tokens": at.workload.output_tokens, "tool_tokens": tool_tokens}  # fmt: skip
+    kept = forms.agent_turns("keep", **how)
+    turns = forms.agent_turns(
+        policy, keep=keep, stub_tokens=stub_tokens, every=every, summary_tokens=summary_tokens,
+        **how,
+    )  # fmt: skip
+    found = forms.trimming(
+        turns, kept, flop_per_pair=at.flop_per_pair, kv_bytes_per_token=at.kv_bytes_per_token,
+        flop_per_token=at.flop_per_token("attention_kv") + at.flop_per_token("ffn_mlp"),
+    )  # fmt: skip
+    values: dict[str, Any] = {}
+    for name, many in ((policy, turns), ("keep", kept)):
+        longest = max(turn.context + turn.written for turn in many)
+        values |= {f"longest_context_{name}": longest,
+                   f"computed_tokens_{name}": sum(turn.computed for turn in many)}  # fmt: skip
+        if longest <= at.table.model.max_position_embeddings:
+            values[f"seconds_{name}"] = math.fsum(at.turn_s(turn) for turn in many)
+    return values, found.entries
+
+
 MECHANISMS: Mapping[str, Callable[..., Found]] = {
     function.__name__: function
     for function in (
         continuous_batching, paged_cache, prefix_cache, chunked_prefill, speculative_decoding,
         expert_balance, node_limited_routing, expert_exchange, graph_padding, expert_offload,
-        disaggregation, pipeline_bubble,
+        disaggregation, pipeline_bubble, agent_context,
     )
 }  # fmt: skip
 

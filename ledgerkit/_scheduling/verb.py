@@ -118,8 +118,9 @@ def scheduling(
         ``expert_balance`` (``skew``), ``node_limited_routing`` (``nodes``, ``node_limit``),
         ``expert_exchange`` (``kernels``, ``most_tokens``), ``graph_padding``, ``expert_offload``
         (``how``, ``link_bytes_per_s``, ``host_bytes_per_s``, ``host_flop_per_s``, ``sync_s``),
-        ``disaggregation`` (``link_bytes_per_s``, ``hidden_share``) or ``pipeline_bubble``
-        (``micro_batches``).
+        ``disaggregation`` (``link_bytes_per_s``, ``hidden_share``), ``pipeline_bubble``
+        (``micro_batches``) or ``agent_context`` (``tool_tokens``, ``policy``: "trim" or
+        "summarise", ``steps``, ``keep``, ``stub_tokens``, ``every``, ``summary_tokens``).
     model, hardware, deployment, workload
         As in ``lk.ledger``. ``lengths`` of answers have the mean of the workload.
     **settings

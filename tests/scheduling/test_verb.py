@@ -32,6 +32,7 @@ CASES = [
     ("expert_offload", "deepseek-v3", TP8,
      {"how": "in_place", "host_bytes_per_s": 4e11, "host_flop_per_s": 2e13}),
     ("disaggregation", "llama-3.1-8b", None, {"hidden_share": 0.5}),
+    ("agent_context", "kimi-k2.6", TP8, {"tool_tokens": 2000, "policy": "summarise", "every": 5}),
     ("pipeline_bubble", "llama-3.1-70b", lk.Deployment(pp=4), {"micro_batches": 8}),
 ]  # fmt: skip
 

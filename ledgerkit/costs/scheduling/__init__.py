@@ -44,6 +44,7 @@ from ledgerkit.costs.scheduling.speculation import (
     speculative_decoding,
     tokens_per_step,
 )
+from ledgerkit.costs.scheduling.trimming import Policy, Trimming, Turn, agent_turns, trimming
 
 __all__ = [
     "Batching",
@@ -52,9 +53,13 @@ __all__ = [
     "Offload",
     "OutputLengths",
     "Paging",
+    "Policy",
     "PrefixHit",
     "SchedulingEntry",
     "Speculation",
+    "Trimming",
+    "Turn",
+    "agent_turns",
     "balanced_chunk_tokens",
     "break_even_reuse_s",
     "bubble_share",
@@ -85,4 +90,5 @@ __all__ = [
     "speculative_decoding",
     "tile_rows",
     "tokens_per_step",
+    "trimming",
 ]
