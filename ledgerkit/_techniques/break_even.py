@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from ledgerkit.errors import LedgerError, TechniqueError
 from ledgerkit.spec.axes import Phase, Resource
 from ledgerkit.text import get
-from ledgerkit.text.numbers import count
+from ledgerkit.text.numbers import context, count
 
 if TYPE_CHECKING:
     from ledgerkit._techniques.transfer import Transfer
@@ -47,6 +47,7 @@ class BreakEven:
     more: tuple[float, ...]
     """Further crossings."""
     concurrency: int
+    prompt_tokens: int
 
     def words(self, language: str | None = None) -> str:
         """One sentence.
@@ -66,6 +67,7 @@ class BreakEven:
         ...     4096.0,
         ...     (),
         ...     8,
+        ...     1024,
         ... ).words("en")
         'compute, decode, concurrency 8: from context 2,178 on a gain, below a loss'
         """
@@ -73,7 +75,7 @@ class BreakEven:
             "axis": _axis_word(self.axis, language),
             "resource": get(f"resource.{self.resource}", language),
             "phase": get(f"phase.{self.phase}", language),
-            "concurrency": count(self.concurrency),
+            "point": self._point(language),
             "low": _number(self.low),
             "high": _number(self.high),
         }
@@ -81,6 +83,12 @@ class BreakEven:
             return get(f"transfer.always.{self.before}", language, **fields)
         return get(f"transfer.turns.{self.before}_{self.after}", language,
                    value=_number(self.first), **fields)  # fmt: skip
+
+    def _point(self, language: str | None) -> str:
+        """Where the other axis stands: the prompt where concurrency moves."""
+        if self.axis == "concurrency":
+            return get("transfer.at.prompt", language, value=context(self.prompt_tokens))
+        return get("transfer.at.concurrency", language, value=count(self.concurrency))
 
     def __str__(self) -> str:
         return self.words()
@@ -153,6 +161,7 @@ def find(
         low=known[0][0], high=known[-1][0],
         more=tuple(value for value, _ in crossings[1:]),
         concurrency=transfer.start.point.workload.concurrency,
+        prompt_tokens=transfer.start.point.workload.prompt_tokens,
     )  # fmt: skip
 
 

@@ -80,7 +80,11 @@ def transfer(
     >>> saved.credits.filter(phase="hold", account="cache").height
     1
     """
-    wanted = [technique] if isinstance(technique, str | Mapping) else list(technique)
+    wanted = [technique] if isinstance(technique, str | Mapping) else technique
+    if not isinstance(wanted, Iterable):
+        raise TechniqueError("a technique is a name, a dict or a list of these", given=technique,
+                             fix="see lk.techniques()")  # fmt: skip
+    wanted = list(wanted)
     if not wanted:
         raise TechniqueError("a transfer needs a technique", given="none", allowed="1 or more",
                              fix="see lk.techniques()")  # fmt: skip

@@ -14,30 +14,27 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
     "transfer.axis.acceptance": {"zh": "接受率", "en": "acceptance"},
     "transfer.axis.link_bytes_per_s": {"zh": "链路带宽（B/s）", "en": "link rate (B/s)"},
     "transfer.axis.reuse_interval_s": {"zh": "复用间隔（s）", "en": "reuse interval (s)"},
+    "transfer.at.concurrency": {"zh": "并发 {value}", "en": "concurrency {value}"},
+    "transfer.at.prompt": {"zh": "prompt {value}", "en": "prompt {value}"},
     "transfer.always.gain": {
-        "zh": "{resource}，{phase}，并发 {concurrency}：{axis}从 {low} 到 {high} 都省",
-        "en": "{resource}, {phase}, concurrency {concurrency}: a gain for every {axis} from {low} "
-        "to {high}",
+        "zh": "{resource}，{phase}，{point}：{axis}从 {low} 到 {high} 都省",
+        "en": "{resource}, {phase}, {point}: a gain for every {axis} from {low} to {high}",
     },
     "transfer.always.loss": {
-        "zh": "{resource}，{phase}，并发 {concurrency}：{axis}从 {low} 到 {high} 都亏",
-        "en": "{resource}, {phase}, concurrency {concurrency}: a loss for every {axis} from {low} "
-        "to {high}",
+        "zh": "{resource}，{phase}，{point}：{axis}从 {low} 到 {high} 都亏",
+        "en": "{resource}, {phase}, {point}: a loss for every {axis} from {low} to {high}",
     },
     "transfer.always.even": {
-        "zh": "{resource}，{phase}，并发 {concurrency}：{axis}从 {low} 到 {high} 没有差别",
-        "en": "{resource}, {phase}, concurrency {concurrency}: no difference for {axis} from {low} "
-        "to {high}",
+        "zh": "{resource}，{phase}，{point}：{axis}从 {low} 到 {high} 没有差别",
+        "en": "{resource}, {phase}, {point}: no difference for {axis} from {low} to {high}",
     },
     "transfer.turns.loss_gain": {
-        "zh": "{resource}，{phase}，并发 {concurrency}：{axis}从 {value} 起省，低于它则亏",
-        "en": "{resource}, {phase}, concurrency {concurrency}: from {axis} {value} on a gain, "
-        "below a loss",
+        "zh": "{resource}，{phase}，{point}：{axis}从 {value} 起省，低于它则亏",
+        "en": "{resource}, {phase}, {point}: from {axis} {value} on a gain, below a loss",
     },
     "transfer.turns.gain_loss": {
-        "zh": "{resource}，{phase}，并发 {concurrency}：{axis}从 {value} 起亏，低于它则省",
-        "en": "{resource}, {phase}, concurrency {concurrency}: from {axis} {value} on a loss, "
-        "below a gain",
+        "zh": "{resource}，{phase}，{point}：{axis}从 {value} 起亏，低于它则省",
+        "en": "{resource}, {phase}, {point}: from {axis} {value} on a loss, below a gain",
     },
     # the transfer chart
     "transfer.title": {"zh": "账单去了哪里：{title}", "en": "Where the bill goes: {title}"},
