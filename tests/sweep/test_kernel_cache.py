@@ -39,7 +39,8 @@ def package(tmp_path: Path) -> Path:
 
 def run(package: Path, **environment: str) -> str:
     code = (
-        "from small.kernels.main import run; print(run(10.0), sum(run.compiled.stats.cache_hits.values()))"
+        "from small.kernels.main import run; "
+        "print(run(10.0), sum(run.compiled.stats.cache_hits.values()))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False,
