@@ -26,6 +26,11 @@ ACCEPTANCE = 0.85
 """Of MTP drafts, assumed: the low end of what the DeepSeek-V3 report states (arXiv 2412.19437)."""
 
 
+VARIANTS = {
+    "gated_delta_net": "Gated DeltaNet", "kda": "KDA", "mamba": "Mamba", "mamba2": "Mamba-2",
+    "lightning": "Lightning Attention",
+}  # fmt: skip
+"""What recurrences are called."""
 SOURCES = {
     "mha": "arXiv 1706.03762", "gqa": "arXiv 2305.13245", "mqa": "arXiv 1911.02150",
     "mla": "arXiv 2405.04434", "dsa": "arXiv 2512.02556", "block_sparse": "arXiv 2502.11089",
@@ -118,7 +123,7 @@ def _attention(model: Model) -> Iterator[Structure]:
         mixed = bool(softmax or latent)
         yield Structure(
             "linear", "attention_kv", _count(state),
-            {"variant": several_names(g.attention.variant for g in state), "others": full},  # type: ignore[union-attr]
+            {"variant": several_names(VARIANTS[g.attention.variant] for g in state), "others": full},  # type: ignore[union-attr]
             (("full_attention", "hybrid_linear", {}),) if mixed else (),
             ("recall", "scheduling", "framework"),
         )  # fmt: skip
