@@ -6,9 +6,10 @@ Themes, presets and colours are in :mod:`ledgerkit.charts.theme`; every chart ta
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ledgerkit.charts._loadtest_lines import loadtest_curves, loadtest_ratio
 from ledgerkit.charts._save import describe, open_figure, save_figure
-from ledgerkit.charts._spec import LedgerChart
 from ledgerkit.charts.accuracy import accuracy_groups, accuracy_scatter
 from ledgerkit.charts.bars import ledger_bars
 from ledgerkit.charts.break_even import break_even_curves
@@ -20,6 +21,9 @@ from ledgerkit.charts.taxonomy import taxonomy_page
 from ledgerkit.charts.transfer import transfer_bars
 from ledgerkit.charts.triangle import ledger_triangle
 from ledgerkit.charts.waterfall import stack_waterfall
+
+if TYPE_CHECKING:
+    from ledgerkit.charts._chart import LedgerChart
 
 __all__ = [
     "LedgerChart",
@@ -41,3 +45,12 @@ __all__ = [
     "taxonomy_page",
     "transfer_bars",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load Altair when its chart class is asked for: a widget paints without it."""
+    if name == "LedgerChart":
+        from ledgerkit.charts._chart import LedgerChart
+
+        return LedgerChart
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,8 +13,8 @@ from ledgerkit.spec.axes import LEDGERS
 
 if TYPE_CHECKING:
     from ledgerkit._techniques.sides import Side
-    from ledgerkit._techniques.transfer import Transfer
-    from ledgerkit.charts._spec import LedgerChart
+    from ledgerkit._techniques.double_entry import Transfer
+    from ledgerkit.charts._chart import LedgerChart
 
 __all__ = ["draw_triangle"]
 

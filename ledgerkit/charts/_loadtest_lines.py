@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from ledgerkit.charts._spec import LedgerChart
+    from ledgerkit.charts._chart import LedgerChart
     from ledgerkit.charts.theme import Theme
 
 __all__ = ["loadtest_curves", "loadtest_ratio"]

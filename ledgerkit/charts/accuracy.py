@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from ledgerkit.charts._spec import LedgerChart
+    from ledgerkit.charts._chart import LedgerChart
     from ledgerkit.charts.theme import Series, Theme
 
 __all__ = ["accuracy_groups", "accuracy_scatter"]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from ledgerkit.charts._spec import LedgerChart
+    from ledgerkit.charts._chart import LedgerChart
     from ledgerkit.charts.theme import Theme
     from ledgerkit.spec.axes import Ledger
     from ledgerkit.text import Language

@@ -10,11 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ledgerkit.charts import theme as themes
-from ledgerkit.charts._spec import LedgerChart, layer
+from ledgerkit.charts._spec import SCHEMA, layer
 from ledgerkit.charts.metrics import Box, text_box
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from ledgerkit.charts._chart import LedgerChart
 
 __all__ = ["FOCUS", "GRID", "MARK", "WASH", "WORD", "Canvas", "Point"]
 
@@ -351,6 +353,28 @@ class Canvas:
         -------
         LedgerChart
         """
+        from ledgerkit.charts._chart import LedgerChart  # heavy: it loads Altair
+
+        return LedgerChart(**self.specification(height, description=description, meta=meta))
+
+    def specification(
+        self, height: float, *, description: str = "", meta: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Turn what was drawn into a Vega-Lite specification, without Altair.
+
+        Parameters
+        ----------
+        height : float
+            px.
+        description : str
+            Alternative text.
+        meta : mapping, optional
+            Stored under ``usermeta.ledgerkit``.
+
+        Returns
+        -------
+        dict
+        """
         layers = [
             layer(kind, dict(options), tips, rows)
             for (_, kind, options, tips, _), rows in sorted(
@@ -360,20 +384,21 @@ class Canvas:
         properties: dict[str, Any] = {"description": description} if description else {}
         if not layers:  # Vega-Lite wants at least one
             layers = [layer("text", {}, (), [{"x": 0, "y": 0, "text": ""}])]
-        return LedgerChart(
-            layer=layers,
-            width=_number(self.width),
-            height=_number(height),
-            padding=0,
-            autosize={"type": "none", "contains": "padding"},
-            background=self.theme.background,
-            config={"font": themes.FONT_STACK, "view": {"stroke": None}},
-            usermeta={
+        return {
+            "$schema": SCHEMA,
+            "layer": layers,
+            "width": _number(self.width),
+            "height": _number(height),
+            "padding": 0,
+            "autosize": {"type": "none", "contains": "padding"},
+            "background": self.theme.background,
+            "config": {"font": themes.FONT_STACK, "view": {"stroke": None}},
+            "usermeta": {
                 "embedOptions": {"renderer": "svg", "actions": False},
                 "ledgerkit": dict(meta or {}),
             },
             **properties,
-        )
+        }
 
 
 def _faded(opacity: float) -> dict[str, float]:

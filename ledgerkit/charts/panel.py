@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from ledgerkit.charts._spec import LedgerChart
+    from ledgerkit.charts._chart import LedgerChart
     from ledgerkit.charts.theme import Theme
     from ledgerkit.text import Language
 
-__all__ = ["explorer_panel"]
+__all__ = ["explorer_panel", "explorer_specification"]
 
 _NUMBERS: Final = 78.0
 
@@ -98,6 +98,42 @@ def explorer_panel(
     >>> explorer_panel(one.table, one.entries, one.memory, language="en").to_dict()["width"]
     588
     """
+    from ledgerkit.charts._chart import LedgerChart  # heavy: it loads Altair
+
+    return LedgerChart(
+        **explorer_specification(
+            table, entries, memory, focus=focus, language=language, theme=theme, preset=preset,
+            trail=trail, form=form, key_numbers=key_numbers,
+        )
+    )  # fmt: skip
+
+
+def explorer_specification(
+    table: pl.DataFrame,
+    entries: pl.DataFrame | None = None,
+    memory: pl.DataFrame | None = None,
+    *,
+    focus: str | None = None,
+    language: str | None = None,
+    theme: str | Theme | None = None,
+    preset: str | None = None,
+    trail: str | None = None,
+    form: str = "auto",
+    key_numbers: bool = True,
+) -> dict[str, Any]:
+    """Vega-Lite specification of :func:`explorer_panel`, without Altair.
+
+    A widget paints from it at once: loading Altair takes longer than everything else.
+
+    Parameters
+    ----------
+    table, entries, memory, focus, language, theme, preset, trail, form, key_numbers
+        As in :func:`explorer_panel`.
+
+    Returns
+    -------
+    dict
+    """
     language = resolve_language(language)
     look = themes.resolve_theme(theme)
     size = themes.resolve_preset(preset, ("panel", "phone"))
@@ -146,7 +182,7 @@ def explorer_panel(
     title = text.get("triangle.title.article", language)
     facts = {"title": title, "operating_point": " ".join(subtitles)}
     options = {"language": language, "theme": look.name, "preset": size.name, "focus": focus}
-    return canvas.chart(
+    return canvas.specification(
         height,
         description=describe_trails(trails, language, **facts),
         # no frames: a widget replaces the figure at every move, and the reader has the objects

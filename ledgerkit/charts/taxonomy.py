@@ -15,7 +15,7 @@ from ledgerkit.spec.axes import LEDGERS
 if TYPE_CHECKING:
     import polars as pl
 
-    from ledgerkit.charts._spec import LedgerChart
+    from ledgerkit.charts._chart import LedgerChart
     from ledgerkit.charts.theme import Theme
     from ledgerkit.text import Language
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ledgerkit import text
 from ledgerkit.charts import theme as themes
 from ledgerkit.charts._arrow import draw_triangle
+from ledgerkit.charts._contrast import readable_on
 from ledgerkit.charts._page import foot, header, meta, resolve_language
 from ledgerkit.charts._trails import read_rows
 from ledgerkit.charts.canvas import MARK, Canvas
@@ -19,8 +20,8 @@ from ledgerkit.text import numbers
 if TYPE_CHECKING:
     import polars as pl
 
-    from ledgerkit._techniques.transfer import Transfer
-    from ledgerkit.charts._spec import LedgerChart
+    from ledgerkit._techniques.double_entry import Transfer
+    from ledgerkit.charts._chart import LedgerChart
     from ledgerkit.charts.theme import Theme
     from ledgerkit.text import Language
 
@@ -324,7 +325,7 @@ def _draw_line(
     if saved:
         canvas.rectangle(box, fill=look.fill[line.ledger], tip=tip)
         inside = length > _INSIDE
-        color = look.background if inside and line.ledger != "ffn_mlp" else look.ink
+        color = readable_on(look.fill[line.ledger], look) if inside else look.ink
         canvas.text(ZERO - 8 if inside else ZERO - length - 8, y, words, align="right", color=color)
         return
     canvas.rectangle(box, fill=look.wash[line.ledger], stroke=look.fill[line.ledger], width=1.6,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from ledgerkit.charts._spec import LedgerChart
+    from ledgerkit.charts._chart import LedgerChart
     from ledgerkit.charts._trails import Trails
     from ledgerkit.charts.theme import Theme
 

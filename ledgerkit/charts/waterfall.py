@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from ledgerkit._techniques.transfer import Transfer
-    from ledgerkit.charts._spec import LedgerChart
+    from ledgerkit._techniques.double_entry import Transfer
+    from ledgerkit.charts._chart import LedgerChart
     from ledgerkit.charts.theme import Theme
     from ledgerkit.text import Language
 

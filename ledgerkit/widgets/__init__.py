@@ -1,6 +1,7 @@
 """Widgets: live views of the ledgers for notebooks and Voilà.
 
-Importing this package loads Altair and ipywidgets; ``import ledgerkit`` does not.
+Importing this package loads ipywidgets, and Altair is loaded by the first figure that needs it;
+``import ledgerkit`` loads neither.
 """
 
 from ledgerkit.widgets._compare import Compare

@@ -19,7 +19,7 @@ from typing import Any
 import ipywidgets as w
 import traitlets as t
 
-from ledgerkit.charts import LedgerChart, save_figure
+from ledgerkit.charts import save_figure
 from ledgerkit.errors import LedgerError
 from ledgerkit.text import check_language, get, get_language
 from ledgerkit.widgets._figure import Figure
@@ -49,7 +49,7 @@ class Panel(w.VBox):
         self._by_hand = threading.local()
         self._wanted = self._drawn = 0
         self._asked = self._closed = False
-        self.chart: Any = None
+        self._chart: Any = None
         self._frames: dict[str, Any] = {}
         self.set_trait("language", check_language(language or get_language()))
         self.set_trait("theme", theme)
@@ -98,6 +98,15 @@ class Panel(w.VBox):
         """
         return get(key, self.language, **fields)
 
+    @property
+    def chart(self) -> Any:
+        """The figure that is shown, as an Altair chart; None where there is none yet."""
+        if isinstance(self._chart, dict):
+            from ledgerkit.charts import LedgerChart  # heavy: it loads Altair
+
+            self._chart = LedgerChart(**self._chart)
+        return self._chart
+
     def save(self, path: str | Path, **options: Any) -> Path:
         """Write the figure that is shown to a file; options as in ``lk.save_figure``.
 
@@ -117,7 +126,7 @@ class Panel(w.VBox):
         LedgerError
             Nothing is shown yet.
         """
-        if self.chart is None:
+        if self._chart is None:
             raise LedgerError("there is no figure to save yet", fix="let the widget draw one first")
         return save_figure(_with_data(self.chart, self._frames), path, **options)
 
@@ -131,8 +140,11 @@ class Panel(w.VBox):
         super().close()
 
     def _show(self, chart: Any, code: str, **frames: Any) -> None:
-        """Show a chart and the code that makes it; frames are its data, where it has none."""
-        self.chart, self._frames = chart, frames
+        """Show a chart and the code that makes it; frames are its data, where it has none.
+
+        The chart may be a specification: painting does not wait for Altair.
+        """
+        self._chart, self._frames = chart, frames
         self._figure.show(chart)
         self._toolbar.code, self._toolbar.drawn = code, chart is not None
         summary = html.escape(self.text("widget.python"))
@@ -255,6 +267,8 @@ def _with_data(chart: Any, frames: dict[str, Any]) -> Any:
     """The chart with the data that it was drawn from, so that a file of it can be drawn again."""
     if not frames:
         return chart
+    from ledgerkit.charts import LedgerChart  # heavy: it loads Altair
+
     spec = chart.to_dict()
     data = {name: frame.to_dict(as_series=False) for name, frame in frames.items()}
     facts = spec["usermeta"]["ledgerkit"] | {"data": data}

@@ -9,6 +9,7 @@ import traitlets as t
 
 from ledgerkit._compare import compare
 from ledgerkit._ledger import Ledger
+from ledgerkit.charts.panel import explorer_specification
 from ledgerkit.widgets._accounts import (
     account_table,
     booked_accounts,
@@ -110,7 +111,9 @@ class Explorer(DeploymentPanel):
         books = self._books()
         values = TRAILS[self.trail]
         view = compare([books], trail=(self.trail, values))
-        chart = view.chart(kind="explorer", language=self.language, theme=self.theme)
+        chart = explorer_specification(
+            view.table, view.entries, view.memory, language=self.language, theme=self.theme
+        )
         self.ledger = books
         code = (
             f"import ledgerkit as lk\n\nbooks = {self._ledger_code()}\n"

@@ -121,8 +121,9 @@ class Figure(anywidget.AnyWidget):
         super().__init__(_esm=renderer(), brush=brush)
 
     def show(self, chart: Any) -> None:
-        """Show a chart; None shows nothing."""
-        spec = {} if chart is None else _lean(chart.to_dict())
+        """Show a chart or a specification; None shows nothing."""
+        given = chart.to_dict() if hasattr(chart, "to_dict") else chart
+        spec = _lean(given) if given else {}
         if self.brush and spec:
             first, *others = spec["layer"]
             select = {"type": "interval", "encodings": ["x", "y"]}

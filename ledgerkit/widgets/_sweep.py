@@ -15,7 +15,6 @@ from ledgerkit._sweep import geomspace, sweep
 from ledgerkit._sweep.columns import COLUMNS
 from ledgerkit._sweep.progress import describe
 from ledgerkit._sweep.run import Progress
-from ledgerkit.charts.sweep import draw_points
 from ledgerkit.errors import LedgerError, SweepCancelledError
 from ledgerkit.widgets._background import Background
 from ledgerkit.widgets._base import heading
@@ -244,6 +243,8 @@ class SweepView(Background):
             self._show(None, "")
             self._say()
             return
+        from ledgerkit.charts.sweep import draw_points  # heavy: it loads Altair
+
         # the frame is there already: the figure is drawn from it, not from a second run
         chart = draw_points(
             cast("Sweep", _Collected(self.frame)), x=self.x, y=self.y, color=self.color,

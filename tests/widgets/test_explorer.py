@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from typing import TYPE_CHECKING
 
@@ -176,3 +178,15 @@ def test_the_code_is_short_where_defaults_hold():
     assert "kv_dtype" not in made.code
     assert run_code(made.code).to_dict() == made.chart.to_dict()
     made.close()
+
+
+def test_the_first_picture_does_not_wait_for_altair():
+    code = (
+        "import sys, ledgerkit as lk\n"
+        "made = lk.widgets.Explorer('llama-3.1-8b', 'h100-sxm-80gb')\n"
+        "assert made._figure.spec['layer'] and not made.error\n"
+        "print(*sorted({'altair', 'jsonschema', 'numba', 'vl_convert'} & set(sys.modules)))\n"
+    )
+    lk.widgets.Explorer("llama-3.1-8b", "h100-sxm-80gb").close()  # fills the cache of the renderer
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
