@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ledgerkit._techniques.break_even import BreakEven
 from ledgerkit._techniques.catalogue import techniques
-from ledgerkit._techniques.transfer import Transfer
+from ledgerkit._techniques.double_entry import Transfer
 from ledgerkit._techniques.verb import transfer
 
 __all__ = ["BreakEven", "Transfer", "techniques", "transfer"]

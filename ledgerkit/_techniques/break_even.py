@@ -14,7 +14,7 @@ from ledgerkit.text import get
 from ledgerkit.text.numbers import context, count
 
 if TYPE_CHECKING:
-    from ledgerkit._techniques.transfer import Transfer
+    from ledgerkit._techniques.double_entry import Transfer
 
 __all__ = ["BreakEven", "find", "sample"]
 

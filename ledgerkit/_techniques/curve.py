@@ -12,7 +12,7 @@ from ledgerkit.errors import LedgerError
 if TYPE_CHECKING:
     import polars as pl
 
-    from ledgerkit._techniques.transfer import Transfer
+    from ledgerkit._techniques.double_entry import Transfer
 
 __all__ = ["curve"]
 

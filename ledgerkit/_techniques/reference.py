@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal
 
-from ledgerkit._techniques.transfer import Transfer
+from ledgerkit._techniques.double_entry import Transfer
 from ledgerkit._techniques.verb import transfer
 from ledgerkit.spec.axes import LEDGERS, Ledger, Phase, Resource, Verb
 from ledgerkit.spec.deployment import Workload

@@ -13,7 +13,7 @@ from ledgerkit.text import LANGUAGES
 if TYPE_CHECKING:
     import polars as pl
 
-    from ledgerkit._techniques.transfer import Transfer
+    from ledgerkit._techniques.double_entry import Transfer
 
 __all__ = ["summary"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
+from ledgerkit._techniques.double_entry import Transfer
 from ledgerkit._techniques.point import Point
 from ledgerkit._techniques.registry import step
 from ledgerkit._techniques.sides import State
 from ledgerkit._techniques.steps import Step
-from ledgerkit._techniques.transfer import Transfer
 from ledgerkit.errors import TechniqueError
 from ledgerkit.spec.deployment import Deployment, Workload
 from ledgerkit.spec.efficiency import Efficiencies

@@ -15,7 +15,7 @@ from ledgerkit.spec.axes import UNITS, Phase, Resource
 if TYPE_CHECKING:
     import polars as pl
 
-    from ledgerkit._techniques.transfer import Transfer
+    from ledgerkit._techniques.double_entry import Transfer
 
 __all__ = ["waterfall"]
 

@@ -2,44 +2,33 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ledgerkit._techniques.books import Sums, frame, sums
 from ledgerkit._techniques.break_even import BreakEven, find
 from ledgerkit._techniques.curve import curve
-from ledgerkit._techniques.sides import Row, Side, State
+from ledgerkit._techniques.sides import Side, State
 from ledgerkit._techniques.steps import Step, moved_point, run
 from ledgerkit._techniques.summary import summary
 from ledgerkit._techniques.waterfall import waterfall
-from ledgerkit.errors import TechniqueError
+from ledgerkit.errors import LedgerError, TechniqueError
 from ledgerkit.spec.axes import (
-    LEDGERS,
-    PHASES,
     UNITS,
-    Account,
-    Ledger,
     Phase,
     Resource,
-    Verb,
 )
 
 if TYPE_CHECKING:
     import altair as alt
     import polars as pl
 
+    from ledgerkit._ledger import Explanation
+
 __all__ = ["Step", "Transfer"]
 
-_VERBS: dict[Resource, Verb] = {
-    "compute": "compute_less",
-    "read": "read_less",
-    "write": "read_less",
-    "resident": "store_less",
-    "communicate": "communicate_less",
-    "steps": "schedule_better",
-}
 NET_UNITS = {
     "ttft_s": "s",
     "tpot_s": "s",
@@ -52,8 +41,6 @@ NET_UNITS = {
 }
 """Names and units of ``Transfer.net``."""
 _MORE_IS_BETTER = ("tokens_per_s", "tokens_per_s_device", "max_concurrency")
-
-Key = tuple[Phase, Resource, Ledger, Account]
 
 
 class Transfer:
@@ -93,32 +80,8 @@ class Transfer:
     # books -----------------------------------------------------------------------------------
 
     @cached_property
-    def _sums(self) -> dict[Key, tuple[float, float, float | None, float | None]]:
-        """Before and after by key, on the busiest device and on the replica."""
-        keys: dict[Key, None] = {}
-        sums: list[dict[Key, list[Row]]] = []
-        for side in (self.before, self.after):
-            book: dict[Key, list[Row]] = {}
-            for phase in PHASES:
-                for row in side.rows(phase):
-                    key = (row.phase, row.resource, row.ledger, row.account)
-                    book.setdefault(key, []).append(row)
-                    keys[key] = None
-            sums.append(book)
-
-        def one(rows: Iterable[Row]) -> float:
-            return math.fsum(row.amount for row in rows)
-
-        def all_devices(rows: Iterable[Row]) -> float | None:
-            amounts = [row.replica for row in rows]
-            return None if None in amounts else math.fsum(a for a in amounts if a is not None)
-
-        order: dict[str, int] = {name: n for n, name in enumerate((*PHASES, *UNITS, *LEDGERS))}
-        found = {}
-        for key in sorted(keys, key=lambda k: (order[k[0]], order[k[1]], order[k[2]])):
-            old, new = (book.get(key, []) for book in sums)
-            found[key] = (one(old), one(new), all_devices(old), all_devices(new))
-        return found
+    def _sums(self) -> Sums:
+        return sums(self.before, self.after)
 
     @cached_property
     def table(self) -> pl.DataFrame:
@@ -130,41 +93,7 @@ class Transfer:
         (``credit``, ``debit``, ``none``), before_replica, after_replica, change_replica (of all
         devices; null for time and steps).
         """
-        import polars as pl
-
-        totals: dict[tuple[Phase, Resource], float] = {}
-        for (phase, resource, _, _), (old, _, _, _) in self._sums.items():
-            totals[phase, resource] = totals.get((phase, resource), 0.0) + old
-        rows = []
-        for (phase, resource, ledger, account), values in self._sums.items():
-            old, new, old_all, new_all = values
-            whole = totals[phase, resource]
-            change = new - old
-            rows.append(
-                {
-                    "phase": phase,
-                    "resource": resource,
-                    "unit": UNITS[resource],
-                    "verb": _verb(resource, ledger),
-                    "ledger": ledger,
-                    "account": account,
-                    "before": old,
-                    "after": new,
-                    "change": change,
-                    "share_of_before": change / whole if whole else None,
-                    "side": "credit" if change < 0 else "debit" if change > 0 else "none",
-                    "before_replica": old_all,
-                    "after_replica": new_all,
-                    "change_replica": (
-                        None if old_all is None or new_all is None else new_all - old_all
-                    ),
-                }
-            )
-        text = ("phase", "resource", "unit", "verb", "ledger", "account", "side")
-        names = list(rows[0])
-        return pl.DataFrame(
-            rows, schema={name: pl.String if name in text else pl.Float64 for name in names}
-        )
+        return frame(self._sums)
 
     @property
     def credits(self) -> pl.DataFrame:
@@ -232,6 +161,53 @@ class Transfer:
             for overlay in side.state.overlays:
                 found |= dict.fromkeys(overlay.notes)
         return tuple(found)
+
+    def explain(
+        self, account: str, *, phase: Phase = "decode", resource: Resource = "time"
+    ) -> dict[str, tuple[Explanation, ...]]:
+        """Explain the amounts of an account on both sides.
+
+        What a scheduling technique books on top of a ledger is explained by ``lk.scheduling``.
+
+        Parameters
+        ----------
+        account : str
+        phase, resource : str
+
+        Returns
+        -------
+        dict
+            ``before`` and ``after``: expression, values and source of each entry; empty where a
+            side pays nothing.
+
+        Raises
+        ------
+        TechniqueError
+            Neither ledger books anything there.
+
+        Examples
+        --------
+        >>> import ledgerkit as lk
+        >>> work = lk.Workload(prompt_tokens=8192, output_tokens=1)
+        >>> found = lk.transfer(
+        ...     "mqa", model="llama-3.1-8b", hardware="h100-sxm-80gb", workload=work
+        ... )
+        >>> both = found.explain("cache", resource="read")
+        >>> [round(both[side][0].evaluate() / 1e6) for side in ("before", "after")]
+        [1074, 134]
+        """
+        found: dict[str, tuple[Explanation, ...]] = {}
+        for name, side in (("before", self.before), ("after", self.after)):
+            try:
+                found[name] = side.ledger.explain(account, phase=phase, resource=resource)
+            except LedgerError:  # this side pays nothing there
+                found[name] = ()
+        if not any(found.values()):
+            raise TechniqueError(
+                f"no ledger books {resource} of {phase} to {account}", given=account,
+                fix="look at .table for what is booked where",
+            )  # fmt: skip
+        return found
 
     # what if ---------------------------------------------------------------------------------
 
@@ -397,9 +373,3 @@ class Transfer:
 
         area = {"bars": "transfer", "triangle": "transfer"}.get(kind, kind)
         return _plot.draw(area, kind, self, **options)  # type: ignore[no-any-return]
-
-
-def _verb(resource: Resource, ledger: str) -> Verb | None:
-    if resource == "time":
-        return "schedule_better" if ledger == "scheduling" else None
-    return _VERBS[resource]
