@@ -119,19 +119,15 @@ def _attention(model: Model) -> Iterator[Structure]:
                         (), ("recall", "framework"))  # fmt: skip
     state = _of(model, StateAttention)
     if state:
+        variants = [g.attention.variant for g in state if isinstance(g.attention, StateAttention)]
         full = _mixers(model) - _count(state)
         mixed = bool(softmax or latent)
         yield Structure(
             "linear", "attention_kv", _count(state),
-            {"variant": several_names(VARIANTS[g.attention.variant] for g in state), "others": full},  # type: ignore[union-attr]
+            {"variant": " / ".join(sorted({VARIANTS[v] for v in variants})), "others": full},
             (("full_attention", "hybrid_linear", {}),) if mixed else (),
             ("recall", "scheduling", "framework"),
         )  # fmt: skip
-
-
-def several_names(values: Any) -> str:
-    """Distinct names in alphabetical order."""
-    return " / ".join(sorted(set(values)))
 
 
 def has_window(group: LayerGroup) -> bool:
