@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator
 
+    from packaging.specifiers import SpecifierSet
+
 PACKAGES = (
     "altair",
     "anywidget",
@@ -75,7 +77,9 @@ def examine(say: Callable[..., str]) -> Iterator[Finding]:
     yield from _packages(say)
     yield from _front_ends(say)
     yield _renderer(say)
+    yield _display(say)
     yield _fonts(say)
+    yield _system_font(say)
     yield _cache(say)
     yield Finding(say("threads"), say("threads_ok", count=os.cpu_count() or 1))
 
@@ -87,12 +91,29 @@ def _version(distribution: str) -> str | None:
         return None
 
 
+def _needed() -> dict[str, SpecifierSet]:
+    """Versions that this distribution asks for; empty where it runs from files alone."""
+    from packaging.requirements import Requirement
+
+    try:
+        lines = metadata.requires("ledgerkit-llm") or ()
+    except metadata.PackageNotFoundError:
+        return {}
+    requirements = [Requirement(line) for line in lines]
+    return {one.name: one.specifier for one in requirements if one.marker is None}
+
+
 def _packages(say: Callable[..., str]) -> Iterator[Finding]:
+    needed = _needed()
     for package in PACKAGES:
         version = _version(package)
         name = say("package", name=package)
         if version is None:
             yield Finding(name, say("missing"), say("install", name=package))
+        elif package in needed and not needed[package].contains(version, prereleases=True):
+            wanted = f"{package}{needed[package]}"
+            value = say("too_old", version=version, wanted=wanted)
+            yield Finding(name, value, say("install", name=f"'{wanted}'"))
         else:
             yield Finding(name, version)
 
@@ -143,6 +164,35 @@ def _renderer(say: Callable[..., str]) -> Finding:
         return Finding(say("renderer"), svg[:60], say("install", name="vl-convert-python"))
     seconds = f"{time.perf_counter() - started:.1f}"
     return Finding(say("renderer"), say("renderer_ok", seconds=seconds))
+
+
+def _display(say: Callable[..., str]) -> Finding:
+    """How charts show themselves in a notebook."""
+    import altair as alt
+
+    active = alt.renderers.active
+    if active in ("default", "svg", "png", "jupyter"):
+        return Finding(say("display"), say("display_ok", name=active))
+    # JupyterLab has no viewer for the current Vega-Lite; html fetches its scripts
+    return Finding(say("display"), active, say("display_fix"))
+
+
+def _system_font(say: Callable[..., str]) -> Finding:
+    """Whether a browser on this machine has Chinese characters; only Linux can be asked."""
+    import shutil
+    import subprocess
+
+    asker = shutil.which("fc-list")
+    if asker is None:
+        return Finding(say("screen_font"), say("screen_font_unknown"))
+    listed = subprocess.run(  # noqa: S603  # a fixed command
+        [asker, ":lang=zh-cn", "family"], capture_output=True, text=True, check=False
+    )
+    families = sorted(line.split(",")[0] for line in listed.stdout.splitlines() if line)
+    if not families:
+        # figures embed their own font: only words on this machine's screen are affected
+        return Finding(say("screen_font"), say("screen_font_none"))
+    return Finding(say("screen_font"), families[0])
 
 
 def _fonts(say: Callable[..., str]) -> Finding:

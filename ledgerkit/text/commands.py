@@ -36,6 +36,10 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
     "command.doctor.fix": {"zh": "怎么修：{fix}", "en": "do: {fix}"},
     "command.doctor.package": {"zh": "依赖 {name}", "en": "package {name}"},
     "command.doctor.missing": {"zh": "未安装", "en": "not installed"},
+    "command.doctor.too_old": {
+        "zh": "{version}，需要 {wanted}",
+        "en": "{version}, {wanted} is needed",
+    },
     "command.doctor.install": {"zh": "pip install {name}", "en": "pip install {name}"},
     "command.doctor.frontend": {"zh": "前端 {name}", "en": "front end of {name}"},
     "command.doctor.frontend_missing": {
@@ -54,6 +58,25 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
     "command.doctor.renderer_ok": {
         "zh": "离线生成 SVG，耗时 {seconds} 秒",
         "en": "an SVG without network in {seconds} s",
+    },
+    "command.doctor.display": {"zh": "图在 notebook 里的显示", "en": "charts in notebooks"},
+    "command.doctor.display_ok": {
+        "zh": "renderer {name}，不需要网络",
+        "en": "renderer {name}, needs no network",
+    },
+    "command.doctor.display_fix": {
+        "zh": 'alt.renderers.enable("default")：现在的 renderer 在 JupyterLab 里会空白，或要联网',
+        "en": 'alt.renderers.enable("default"): this one stays blank in JupyterLab, or without '
+        "network",
+    },
+    "command.doctor.screen_font": {"zh": "屏幕上的中文字体", "en": "Chinese font on screen"},
+    "command.doctor.screen_font_unknown": {
+        "zh": "这里查不到；导出的图自带字体",
+        "en": "cannot be asked here; exported figures bring their own",
+    },
+    "command.doctor.screen_font_none": {
+        "zh": "没有：本机屏幕上会是方块，导出的 PNG 和 PDF 不受影响",
+        "en": "none: squares on this screen; exported PNG and PDF bring their own font",
     },
     "command.doctor.fonts": {"zh": "自带字体", "en": "own fonts"},
     "command.doctor.fonts_fix": {

@@ -157,6 +157,7 @@ def test_a_visitor_of_lab_sees_figures_and_moves_the_explorer(visitor, server):
     assert memory_bytes(group) < MOST_BYTES
     assert visitor.outside_requests == []
     assert visitor.console_errors == []
+    page.evaluate("() => window.jupyterapp.serviceManager.sessions.shutdownAll()")
 
 
 def test_a_visitor_without_code_sees_the_explorer(visitor, server):
