@@ -1,4 +1,4 @@
-"""Compile the kernels into numba's cache, so that the first ledger of the next process is fast."""
+"""Fill the caches, so that the first ledger and the first widget of the next process are fast."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run one steady state and one sweep, and say how long it took."""
     import ledgerkit as lk
+    from ledgerkit.widgets._figure import renderer
 
     started = time.perf_counter()
     lk.steady_state(
@@ -41,6 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
         points.pareto("tpot_s", "tokens_per_s")
         points.best("tokens_per_s", subject_to={"tpot_s": 1.0})
         points.histogram("tpot_s", bins=2)
+    # what widgets send to the page
+    renderer()
     elapsed_s = time.perf_counter() - started
     print(text.get("command.warmup.done", arguments.language, seconds=f"{elapsed_s:.1f}"))
     return 0
