@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -14,7 +15,19 @@ from ledgerkit.text import numbers
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["SHADES", "Plane", "contour", "draw_room", "draw_shares", "place_word", "shade"]
+__all__ = [
+    "SHADES",
+    "Plane",
+    "contour",
+    "draw_axes",
+    "draw_dots",
+    "draw_ring",
+    "draw_room",
+    "draw_shares",
+    "most_at",
+    "place_word",
+    "shade",
+]
 
 SHADES: Final = {
     "article": ("#F6F7F9", "#DCE5F3", "#B4C7E6", "#7F9FD3", "#4469B0", "#163F85"),
@@ -97,10 +110,33 @@ def draw_shares(
         canvas.rectangle(box, fill=shade(share, ramp), level=WASH)
 
 
+def most_at(limits: Sequence[tuple[float, float]], context: float) -> float:
+    """Most sequences at a context, between given (context, most); no limits, no bound.
+
+    Examples
+    --------
+    >>> most_at([(1024.0, 32.0), (2048.0, 16.0)], 1536.0), most_at([], 1.0)
+    (24.0, inf)
+    """
+    for (left, first), (right, second) in itertools.pairwise(limits):
+        if left <= context <= right:
+            return first + (second - first) * (context - left) / (right - left)
+    if not limits:
+        return math.inf
+    return limits[0][1] if context < limits[0][0] else limits[-1][1]
+
+
 def contour(
-    plane: Plane, share_at: Callable[[float, float], float], level: float, points: int = 61
+    plane: Plane,
+    share_at: Callable[[float, float], float],
+    level: float,
+    limits: Sequence[tuple[float, float]] = (),
+    points: int = 61,
 ) -> list[Point]:
-    """Points where the share crosses a level: it rises with the batch, so bisection finds it."""
+    """Points where the share crosses a level: it rises with the batch, so bisection finds it.
+
+    Beyond ``limits`` (context, most sequences) nothing runs, and nothing is drawn.
+    """
     low_b, high_b = plane.batch
     found = []
     for i in range(points):
@@ -112,7 +148,8 @@ def contour(
         for _ in range(40):
             middle = (low + high) / 2
             low, high = (middle, high) if share_at(context, 2**middle) < level else (low, middle)
-        found.append((plane.x(context), plane.y(2**low)))
+        if 2**low <= most_at(limits, context):
+            found.append((plane.x(context), plane.y(2**low)))
     return found
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ledgerkit import text
 from ledgerkit.charts import theme as themes
 from ledgerkit.charts._labels import Wanted, place
-from ledgerkit.charts._loadtest_plane import place_word
+from ledgerkit.charts._loadtest_plane import most_at, place_word
 from ledgerkit.charts.metrics import Box, text_width
 from ledgerkit.text import numbers
 
@@ -81,7 +81,7 @@ def draw_labels(
                 at,
             )
         )  # fmt: skip
-    edge = Box(plane.box.left + 2, plane.box.top + 2, plane.box.right + 24, plane.box.bottom - 2)
+    edge = Box(plane.box.left + 2, plane.box.top + 2, plane.box.right + 4, plane.box.bottom - 2)
     along = [point for line in lines for point in line]
     placed = place(names, words=canvas.words, marks=marks, lines=along, bounds=edge)
     for name, found in zip(names, placed, strict=True):
@@ -98,8 +98,10 @@ def draw_regions(
     marks: Sequence[Point],
     lines: Sequence[Sequence[Point]],
     language: str,
+    *,
+    named: bool,
 ) -> None:
-    """Names of the regions where there is room, and the limits on their lines."""
+    """Limits on their lines, and names of the regions where there is room, if ``named``."""
     look = canvas.theme
 
     def at(x: float, y: float) -> float:
@@ -108,8 +110,7 @@ def draw_regions(
         context = 2 ** (low + part * (high - low))
         part = (plane.box.bottom - y) / (plane.box.bottom - plane.box.top)
         batch = 2 ** (plane.batch[0] + part * (plane.batch[1] - plane.batch[0]))
-        fits = [most for c, most in limits if c >= context][:1]
-        return -1.0 if fits and batch > fits[0] else float(share(context, batch))
+        return -1.0 if batch > most_at(limits, context) else float(share(context, batch))
 
     taken = list(marks)
     for level, line in zip((0.2, 0.5), lines, strict=True):
@@ -124,6 +125,8 @@ def draw_regions(
             taken.append(spot)
     words = [(box.left + box.right, box.top + box.bottom) for box in canvas.words]
     taken += [(x / 2, y / 2) for x, y in words]
+    if not named:
+        return
     for key, low, high, color in (
         ("kv", 0.5, 2.0, "#FFFFFF" if look.name != "dark" else look.background),
         ("mixed", 0.2, 0.5, look.ink),

@@ -206,7 +206,7 @@ def _map(
         draw_shares(canvas, plane, grid, ramp)
         share = share_between(grid)
         for level, dash in ((0.2, (6, 4)), (0.5, ())):
-            points = contour(plane, share, level)
+            points = contour(plane, share, level, limits)
             lines.append(points)
             if len(points) > 1:
                 canvas.polyline(points, look.background, width=4.5)
@@ -243,7 +243,8 @@ def _map(
     marks = [at for at, _, _ in (*dots, *hollow)] + [here]
     draw_labels(canvas, plane, measured, wanted, marks, [*lines, full], language)
     if grid:
-        draw_regions(canvas, plane, share_between(grid), limits, marks, lines, language)
+        draw_regions(canvas, plane, share_between(grid), limits, marks, lines, language,
+                     named=verdict["verdict"] != "service")  # fmt: skip
 
 
 def _scale(canvas: Canvas, left: float, y: float, language: str) -> float:
