@@ -16,7 +16,7 @@ from ledgerkit.text.numbers import context, count
 if TYPE_CHECKING:
     from ledgerkit._techniques.double_entry import Transfer
 
-__all__ = ["BreakEven", "find", "sample"]
+__all__ = ["BreakEven", "counts", "find", "sample"]
 
 _WHOLE = ("context", "prompt_tokens", "query_tokens", "concurrency", "output_tokens",
           "cached_tokens")  # fmt: skip
@@ -119,7 +119,7 @@ def find(
 
     Two crossings between neighbouring samples are not seen: give ``between`` to look closer.
     """
-    whole = axis in _WHOLE
+    whole = counts(transfer, axis)
     low, high = between or _range(transfer, axis, phase)
     if not low < high:
         raise TechniqueError("a break-even needs a range", given=(low, high),
@@ -140,7 +140,7 @@ def find(
         # what is left of equal sums added in another order is no difference
         return 0.0 if abs(new - old) <= 1e-12 * max(abs(new), abs(old)) else new - old
 
-    grid = sample(axis, low, high)
+    grid = sample(low, high, whole=whole)
     known = [(x, d) for x in grid if (d := difference(x)) is not None]
     if not known:
         raise TechniqueError(f"nothing can be evaluated along {axis}", given=(low, high),
@@ -187,6 +187,7 @@ def _range(transfer: Transfer, axis: str, phase: Phase) -> tuple[float, float]:
         "concurrency": (1, seats * layout.dp_attention if seats else 4096),
         "link_bytes_per_s": (1e8, 1e13),
         "acceptance": (0.0, 1.0),
+        "reuse_interval_s": (0.01, 1e5),
     }
     if axis in known:
         low, high = known[axis]
@@ -194,19 +195,24 @@ def _range(transfer: Transfer, axis: str, phase: Phase) -> tuple[float, float]:
     for step in transfer.steps:
         value = step.settings.get(axis)
         if isinstance(value, int | float) and value > 0:
-            return value / 1000.0, value * 1000.0
+            return max(value / 1000.0, float(type(value) is int)), value * 1000.0
     raise TechniqueError("unknown axis", given=axis, fix="use axis='context'")
 
 
-def sample(axis: str, low: float, high: float) -> list[float]:
+def counts(transfer: Transfer, axis: str) -> bool:
+    """Whether only whole numbers make sense along an axis."""
+    own = [step.settings[axis] for step in transfer.steps if axis in step.settings]
+    return axis in _WHOLE or any(type(value) is int for value in own)
+
+
+def sample(low: float, high: float, *, whole: bool) -> list[float]:
     """Where to look along an axis: geometric where it can be, with both ends.
 
     Examples
     --------
-    >>> sample("concurrency", 1, 3)
+    >>> sample(1, 3, whole=True)
     [1.0, 2.0, 3.0]
     """
-    whole = axis in _WHOLE
     if low > 0 and high / low > 4:
         ratio = high / low
         found = [low * ratio ** (n / (_SAMPLES - 1)) for n in range(_SAMPLES)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ledgerkit._compare import deployment_text
-from ledgerkit._techniques.break_even import BreakEven, sample
+from ledgerkit._techniques.break_even import BreakEven, counts, sample
 from ledgerkit._techniques.stated import stated
 from ledgerkit.errors import LedgerError
 
@@ -28,7 +28,7 @@ def curve(transfer: Transfer, turn: BreakEven) -> pl.DataFrame:
     point = transfer.start.point
     zh, en = deployment_text(transfer.before.ledger)
     rows = []
-    for value in sample(turn.axis, turn.low, turn.high):
+    for value in sample(turn.low, turn.high, whole=counts(transfer, turn.axis)):
         try:
             there = transfer.moved(turn.axis, value, turn.phase)
             old, new = (

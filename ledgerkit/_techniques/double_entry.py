@@ -224,8 +224,9 @@ class Transfer:
             Which tokens ``context`` means.
         """
         for n, step in enumerate(self.steps):
-            if axis in step.settings and step.settings[axis] is not None:
-                changed = replace(step, settings={**step.settings, axis: value})
+            if axis in step.settings:
+                exact = int(value) if isinstance(step.settings[axis], int) else value
+                changed = replace(step, settings={**step.settings, axis: exact})
                 steps = (*self.steps[:n], changed, *self.steps[n + 1 :])
                 return Transfer(steps, self.start, backwards=self.backwards)
         point = moved_point(self.start.point, axis, value, phase)

@@ -3,7 +3,8 @@
 Removed, the model has MHA with the same query path and the same heads: keys of
 ``qk_nope_head_dim + qk_rope_head_dim`` and values of ``v_head_dim`` for each head, from full k and
 v projections of the hidden state in place of ``kv_a`` (with its norm) and ``kv_b``. An indexer
-stays. ``against="gqa"`` gives ``kv_heads`` such heads instead of all.
+stays, and an ``fp8_ds_mla`` cache becomes ``fp8``. ``against="gqa"`` gives ``kv_heads`` such heads
+instead of all.
 
 Applied to softmax attention, the latent has ``kv_lora_rank`` elements and ``qk_rope_head_dim``
 rotary ones; the heads keep their value width, and their key width as ``qk_nope_head_dim`` (so a

@@ -305,9 +305,10 @@ def _draw_line(
     key = "account.other" if line.account == "other" else f"account.{line.ledger}.{line.account}"
     name = text.get(key, language)
     canvas.text(left + 12, y, name, color=look.ink)
-    canvas.text(left + 12 + text_width(name, themes.SMALL) + 10, y,
-                text.get(f"ledger.plain.{line.ledger}", language),
-                color=look.text[line.ledger])  # fmt: skip
+    start = left + 12 + text_width(name, themes.SMALL) + 10
+    owner = text.get(f"ledger.plain.{line.ledger}", language)
+    canvas.text(start, y, owner, color=look.text[line.ledger])
+    taken = start + text_width(owner, themes.SMALL) + 8
     length = max(1.5, REACH * min(abs(line.share), scale) / scale)
     saved = line.change < 0
     box = (
@@ -326,6 +327,9 @@ def _draw_line(
         canvas.rectangle(box, fill=look.fill[line.ledger], tip=tip)
         inside = length > _INSIDE
         color = readable_on(look.fill[line.ledger], look) if inside else look.ink
+        if not inside and ZERO - length - 8 - text_width(words, themes.SMALL) < taken:
+            canvas.text(ZERO + 8, y, words, color=color)  # no room beside the name
+            return
         canvas.text(ZERO - 8 if inside else ZERO - length - 8, y, words, align="right", color=color)
         return
     canvas.rectangle(box, fill=look.wash[line.ledger], stroke=look.fill[line.ledger], width=1.6,

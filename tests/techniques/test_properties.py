@@ -168,3 +168,40 @@ def test_unknown_names_and_settings_are_named():
         transfer.break_even("context", "money")
     with pytest.raises(TechniqueError, match="range"):
         transfer.break_even("context", between=(9, 9))
+
+
+def test_a_break_even_along_a_setting_of_the_technique():
+    work = lk.Workload(prompt_tokens=8192, output_tokens=64, concurrency=4)
+    where = {"model": "llama-3.1-8b", "hardware": "h100-sxm-80gb", "workload": work}
+    window = lk.transfer("sliding_window", **where)
+    found = window.break_even("window", "read", between=(512, 16_384))
+    # a window as long as the context saves nothing; below it always does
+    assert (found.before, found.first) == ("gain", None)
+    assert (
+        window.moved("window", 8192 + 64).total("hold", "resident")[0]
+        == (window.moved("window", 8192 + 64).total("hold", "resident")[1])
+    )
+    shared = lk.transfer("pd_disaggregation", **where)
+    slow, fast = (
+        shared.moved("link_bytes_per_s", rate).net.filter(name="ttft_s")["change"].item()
+        for rate in (1e9, 1e11)
+    )
+    assert slow == pytest.approx(100 * fast)
+
+
+def test_words_name_the_other_axis_in_both_languages():
+    work = lk.Workload(prompt_tokens=8192, output_tokens=64, concurrency=4)
+    mqa = lk.transfer("mqa", model="llama-3.1-8b", hardware="h100-sxm-80gb", workload=work)
+    assert "concurrency 4" in mqa.break_even("context").words("en")
+    assert "prompt 8K" in mqa.break_even("concurrency").words("en")
+    assert mqa.break_even("context").words("zh").startswith("时间，decode，并发 4：")
+    with pytest.raises(TechniqueError, match="no ledger books"):
+        mqa.explain("routed_experts")
+
+
+def test_an_unknown_kind_of_technique_is_named():
+    with pytest.raises(TechniqueError, match="a name, a dict or a list"):
+        lk.transfer(42, model="llama-3.1-8b", hardware="h100-sxm-80gb", workload=WORK)
+    with pytest.raises(TechniqueError, match="needs a name"):
+        lk.transfer([{"kv_heads": 4}], model="llama-3.1-8b", hardware="h100-sxm-80gb",
+                    workload=WORK)  # fmt: skip
