@@ -104,7 +104,7 @@ _LAYER: dict[str, Place] = {
     "indexer.proj.weight": _attention(account="indexer"),
     "indexer.k_norm.weight": _attention("vector", account="indexer"),
     "indexer.k_norm.bias": _attention("vector", account="indexer"),
-    # gated DeltaNet, Kimi delta attention, Mamba-2
+    # gated DeltaNet, Kimi delta attention, Mamba-1 and Mamba-2
     "ssm_in.weight": _attention(split="tp"),
     "ssm_f_a.weight": _attention(),
     "ssm_f_b.weight": _attention(split="tp"),
@@ -115,6 +115,11 @@ _LAYER: dict[str, Place] = {
     "ssm_conv1d_k.weight": _attention("vector", "tp", "state"),
     "ssm_conv1d_v.weight": _attention("vector", "tp", "state"),
     "ssm_d": _attention("vector", "tp", "state"),
+    "ssm_x.weight": _attention(split="tp"),
+    "ssm_dt.weight": _attention(split="tp"),
+    "ssm_dt_norm.weight": _attention("vector", account="state"),
+    "ssm_b_norm.weight": _attention("vector", account="state"),
+    "ssm_c_norm.weight": _attention("vector", account="state"),
     "ssm_ba.weight": _attention(split="tp"),
     "ssm_alpha.weight": _attention(split="tp"),
     "ssm_beta.weight": _attention(split="tp"),
@@ -152,6 +157,8 @@ _LAYER: dict[str, Place] = {
     "ffn_gate_up_exps.bias": _EXPERT_BIAS,
     "ffn_down_exps.weight": _EXPERT,
     "ffn_down_exps.bias": _EXPERT_BIAS,
+    "ffn_latent_down.weight": _ffn("routed_experts"),
+    "ffn_latent_up.weight": _ffn("routed_experts"),
     "ffn_down_exps.scale": _ffn("router", "vector"),
     "ffn_gate.{expert}.weight": _EXPERT,
     "ffn_up.{expert}.weight": _EXPERT,
@@ -170,6 +177,8 @@ _LAYER: dict[str, Place] = {
     "laurel_r.weight": _RESIDUAL,
     "laurel_post_norm.weight": _RESIDUAL_VECTOR,
 }
+
+_MIXERS = frozenset({"attn_output.weight", "ssm_out.weight"})
 
 _CONSTANTS = {
     "rope_freqs.weight",
@@ -296,6 +305,10 @@ def place_of(layer: int | None, suffix: str, siblings: Collection[str]) -> Place
         # alone it is the norm before the FFN (gpt-oss, Qwen3-Next), else one after attention
         after = "ffn_norm.weight" in siblings or "post_ffw_norm.weight" in siblings
         return _ATTENTION_NORM if after else _FFN_NORM
+    if suffix == "attn_norm.weight" and not _MIXERS.intersection(siblings):
+        return _FFN_NORM  # the one norm of a block that holds an MLP alone (Nemotron-H)
+    if suffix == "ssm_dt.bias" and "ssm_dt.weight" in siblings:
+        return _attention("vector", "tp")  # Mamba-1: the bias of a projection
     if suffix == "ssm_norm.weight" and "ssm_in.weight" in siblings:
         return _attention("vector", "tp", "state")  # Mamba-2 norms the whole inner width
     if suffix in ("attn_k.weight", "attn_v.weight") and "ssm_f_a.weight" in siblings:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ledgerkit.errors import UnsupportedArchitectureError
+from ledgerkit.readers.gguf_config_further import FURTHER
 from ledgerkit.readers.gguf_config_more import MORE
 from ledgerkit.readers.gguf_fields import Config, base, biases, dense, latent, vocabulary, window
 
@@ -191,5 +192,6 @@ ARCHITECTURES: dict[str, Callable[[Metadata], Config]] = {
     "phi3": _phi3,
     "deepseek2": _deepseek2,
     **MORE,
+    **FURTHER,
 }
 """GGUF architectures that can be read, by their translators."""

@@ -7,8 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ledgerkit.errors import CheckpointError, UnsupportedArchitectureError
-from ledgerkit.readers.gguf_fields import Config, base, head_width, latent, vocabulary
+from ledgerkit.errors import CheckpointError
+from ledgerkit.readers.gguf_fields import (
+    Config,
+    base,
+    head_width,
+    latent,
+    mixer_layers,
+    vocabulary,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,19 +150,8 @@ def _glm_dsa(meta: Metadata) -> Config:
     return _sparse_latent("glm_moe_dsa", meta)
 
 
-def _mixer_layers(meta: Metadata) -> tuple[list[bool], int]:
-    """Return which layers attend (the others have no key heads), and their key heads."""
-    kv_heads = meta.per_layer("attention.head_count_kv", meta.layers())
-    counts = sorted(set(kv_heads) - {0})
-    if len(counts) != 1:
-        raise UnsupportedArchitectureError(
-            f"{meta.path}: attention layers of a hybrid must have the same heads", given=kv_heads
-        )
-    return [count > 0 for count in kv_heads], counts[0]
-
-
 def _granitehybrid(meta: Metadata) -> Config:
-    attends, kv_heads = _mixer_layers(meta)
+    attends, kv_heads = mixer_layers(meta)
     hidden, heads = meta.size("embedding_length"), meta.size("attention.head_count")
     mamba_heads, inner = meta.size("ssm.time_step_rank"), meta.size("ssm.inner_size")
     if inner % hidden or inner % mamba_heads:
@@ -192,7 +188,7 @@ def _granitehybrid(meta: Metadata) -> Config:
 
 
 def _kimi_linear(meta: Metadata) -> Config:
-    attends, _ = _mixer_layers(meta)
+    attends, _ = mixer_layers(meta)
     config = latent(meta)
     return {
         "model_type": "kimi_linear",

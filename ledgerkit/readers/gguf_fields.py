@@ -9,7 +9,8 @@ from ledgerkit.errors import CheckpointError, UnsupportedArchitectureError
 if TYPE_CHECKING:
     from ledgerkit.readers.gguf_metadata import Metadata
 
-__all__ = ["Config", "base", "biases", "dense", "head_width", "latent", "vocabulary", "window"]
+__all__ = ["Config", "base", "biases", "dense", "head_width", "latent",
+           "mixer_layers", "vocabulary", "window"]  # fmt: skip
 
 Config = dict[str, Any]
 
@@ -112,3 +113,14 @@ def latent(meta: Metadata) -> Config:
         "topk_group": meta.size("expert_group_used_count", 1),
         **vocabulary(meta),
     }
+
+
+def mixer_layers(meta: Metadata) -> tuple[list[bool], int]:
+    """Return which layers attend (the others have no key heads), and their key heads."""
+    kv_heads = meta.per_layer("attention.head_count_kv", meta.layers())
+    counts = sorted(set(kv_heads) - {0})
+    if len(counts) != 1:
+        raise UnsupportedArchitectureError(
+            f"{meta.path}: attention layers of a hybrid must have the same heads", given=kv_heads
+        )
+    return [count > 0 for count in kv_heads], counts[0]

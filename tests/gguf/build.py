@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tests.gguf.build_further import FURTHER
 from tests.gguf.writing import (
     CONTEXT,
     F32,
@@ -419,4 +420,4 @@ PLANS: dict[str, Callable[[], Plan]] = {
                      phi3, gpt_oss, deepseek2, deepseek2_lite, deepseek2_expanded, gemma4, gemma4_e,
                      qwen2moe, qwen3next, qwen35, qwen35moe, glm4moe, llama4, deepseek32, glm_dsa,
                      granitehybrid, kimi_linear)
-}  # fmt: skip
+} | FURTHER  # fmt: skip

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ledgerkit.errors import UnsupportedArchitectureError
 from ledgerkit.readers.blocks import (
     LAYER,
     attention_norm,
@@ -94,7 +95,7 @@ def read(fields: Fields, _model_type: str) -> Architecture:
         zip(
             _per_layer(fields, frame, "num_experts"),
             _per_layer(fields, frame, "moe_topk", "num_experts_per_tok"),
-            _per_layer(fields, frame, "moe_intermediate_size", default=intermediate),
+            _expert_widths(fields, frame, intermediate),
             _per_layer(fields, frame, "num_shared_expert"),
             strict=True,
         )
@@ -104,6 +105,17 @@ def read(fields: Fields, _model_type: str) -> Architecture:
         moe, ffn_rows = _moe(hidden, intermediate, *size)
         layers[size] = Layer(attention, moe, (*rows, *ffn_rows))
     return frame.architecture([layers[size] for size in sizes])
+
+
+def _expert_widths(fields: Fields, frame: Frame, intermediate: int) -> list[int]:
+    """Return the width of the experts; the checkpoints have one width for all MLPs."""
+    widths = _per_layer(fields, frame, "moe_intermediate_size", default=intermediate)
+    if set(widths) != {intermediate}:
+        raise UnsupportedArchitectureError(
+            "experts whose width is not intermediate_size are not known for Hunyuan",
+            given=widths, allowed=str(intermediate),
+        )  # fmt: skip
+    return widths
 
 
 def _per_layer(fields: Fields, frame: Frame, *names: str, default: Any = None) -> list[int]:
