@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ledgerkit._simulate.scheduler import Scheduler
     from ledgerkit.costs.table import CostTable
 
-_ROUNDS = 6
+_ROUNDS = 8
 """Answers per client of the saturating loop."""
 
 
@@ -47,9 +47,10 @@ def requests_per_s(
     ends = np.sort(ends[ends >= 0])
     if len(ends) <= 2 * clients:
         return None
-    first, last = clients - 1, len(ends) - clients - 1
-    seconds = (ends[last] - ends[first]) / PER_SECOND
-    return (last - first) / float(seconds) if seconds > 0 else None
+    first, last = ends[clients - 1], ends[-clients - 1]
+    # equal requests end in waves: whole ones count
+    count = int(((ends > first) & (ends <= last)).sum())
+    return count * PER_SECOND / float(last - first) if last > first else None
 
 
 def closed(arrivals: Arrivals, count: int, clients: int) -> Arrivals:

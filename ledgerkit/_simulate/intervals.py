@@ -32,7 +32,7 @@ def statistics(quantiles: tuple[float, ...]) -> list[tuple[str, Statistic]]:
 
 
 def batch_interval(values: Floats, of: Statistic) -> tuple[float | None, float | None]:
-    """95 % interval around a statistic of correlated values, by sectioning.
+    """95 % interval around a statistic of correlated times, by sectioning.
 
     The spread is that of the statistic over consecutive batches; the centre is that of all values.
 
@@ -51,7 +51,7 @@ def batch_interval(values: Floats, of: Statistic) -> tuple[float | None, float |
     parts = np.array([of(part) for part in np.array_split(values, count)])
     centre = of(values)
     width = _T_975[count] * math.sqrt(float(np.mean((parts - centre) ** 2)) / (count - 1))
-    return centre - width, centre + width
+    return max(0.0, centre - width), centre + width
 
 
 def _centres(count: int) -> Floats:
@@ -65,8 +65,9 @@ def histogram_quantile(gaps: Ints, share: float) -> float:
     total = int(gaps.sum())
     if not total:
         return math.nan
-    at = int(np.searchsorted(np.cumsum(gaps), share * total, side="left"))
-    return float(_centres(len(gaps))[min(at, len(gaps) - 1)])
+    rank = max(1, math.ceil(share * total))
+    at = int(np.searchsorted(np.cumsum(gaps), rank))
+    return float(_centres(len(gaps))[at])
 
 
 def histogram_mean(gaps: Ints) -> float | None:

@@ -129,4 +129,6 @@ def as_lengths(given: Any) -> Lengths:
         return Lengths.preset(given)
     if isinstance(given, bool) or not isinstance(given, int | float | np.integer):
         raise WorkloadError("lengths are a number, the name of a preset or lk.Lengths", given=given)
-    return Lengths.fixed(int(given)) if float(given).is_integer() else Lengths.fixed(given)  # type: ignore[arg-type]
+    if not float(given).is_integer():
+        raise WorkloadError("a length is a whole number of tokens", given=given)
+    return Lengths.fixed(int(given))

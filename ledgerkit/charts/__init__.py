@@ -17,6 +17,12 @@ from ledgerkit.charts.cache import cache_curves
 from ledgerkit.charts.loadtest import loadtest_verdict
 from ledgerkit.charts.memory import memory_bars
 from ledgerkit.charts.panel import explorer_panel
+from ledgerkit.charts.simulation import (
+    simulation_ablation,
+    simulation_crossover,
+    simulation_engines,
+    simulation_load,
+)
 from ledgerkit.charts.taxonomy import taxonomy_page
 from ledgerkit.charts.transfer import transfer_bars
 from ledgerkit.charts.triangle import ledger_triangle
@@ -41,6 +47,10 @@ __all__ = [
     "memory_bars",
     "open_figure",
     "save_figure",
+    "simulation_ablation",
+    "simulation_crossover",
+    "simulation_engines",
+    "simulation_load",
     "stack_waterfall",
     "taxonomy_page",
     "transfer_bars",

@@ -96,7 +96,7 @@ def draw_points(
         ).resolve_scale(x="shared", y="shared")
     else:
         drawn = chart.properties(width=560, height=360)
-    return offline(drawn.properties(title=title).configure(**_config(look)))
+    return offline(drawn.properties(title=title).configure(**style(look)))
 
 
 def _layers(
@@ -145,7 +145,8 @@ def _label(name: str, language: text.Language) -> str:
     return text.get(key, language) if key in set(text.keys()) else name
 
 
-def _config(look: Theme) -> dict[str, Any]:
+def style(look: Theme) -> dict[str, Any]:
+    """Configuration of a chart with axes in a theme."""
     words = {"labelFont": FONT_STACK, "titleFont": FONT_STACK}
     return {
         "background": look.background,

@@ -314,7 +314,7 @@ def price(
             more += int(draft * plain / layout[L_LAYERS])
             other[r, B_DRAFT] += more
             total += more
-    prompt_tokens = prompt_group = 0.0
+    prompt_tokens = prompt_group = share = 0.0
     if not pure:
         split = min(stages, p[P_SEQUENCES])
         share = max(1.0 / (ranks * split), p[P_LONGEST] / p[P_TOKENS])
@@ -340,7 +340,7 @@ def price(
     # launches, and the host between steps
     phase = 1 if n > 0 else 0
     floor = ticks(scalars[phase, KERNELS] * scalars[0, HOST_PREFILL_KERNEL_S])
-    sequences = mine + p[P_SEQUENCES] / ranks
+    sequences = mine + p[P_SEQUENCES] * share
     host = ticks(scalars[phase, HOST_STEP_S] + scalars[phase, HOST_SEQUENCE_S] * sequences)
     if n == 0 or not captured:
         launch = max(0, floor - total)

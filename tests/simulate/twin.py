@@ -218,7 +218,7 @@ class Twin:
                 more = verify - plain + int(gamma * plain / table.model.num_hidden_layers)
                 self.parts["draft"] += more
                 total += more
-        prompt = prompt_group = 0.0
+        prompt = prompt_group = part = 0.0
         if chunks:
             tokens = sum(n + pad for n, _, _, pad in chunks)
             split = min(layout.pp, len(chunks))
@@ -259,7 +259,7 @@ class Twin:
         floor = ticks(scalars[phase, c.KERNELS] * scalars[0, c.HOST_PREFILL_KERNEL_S])
         host = ticks(
             scalars[phase, c.HOST_STEP_S]
-            + scalars[phase, c.HOST_SEQUENCE_S] * (mine + len(chunks) / layout.dp_attention)
+            + scalars[phase, c.HOST_SEQUENCE_S] * (mine + len(chunks) * part)
         )
         if useful and captured:
             launch = ticks(scalars[phase, c.KERNELS] * scalars[phase, c.KERNEL_S])

@@ -1,0 +1,80 @@
+"""Words of the charts of simulated runs."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
+    "simulate.timeline.title": {
+        "zh": "一次运行：批、队列与缓存",
+        "en": "A run over time: batch, queue, cache",
+    },
+    "simulate.latency.title": {
+        "zh": "延迟的累积分布",
+        "en": "Latency: share of requests that stay below",
+    },
+    "simulate.books.title": {
+        "zh": "时间花在哪里：调度的账",
+        "en": "Where the time went: the books of a run",
+    },
+    "simulate.engines.title": {
+        "zh": "同一模型、同一机器，不同引擎的账",
+        "en": "Same model, same machine: the books of several engines",
+    },
+    "simulate.load.title": {
+        "zh": "负载曲线：首 token 时间与合格吞吐",
+        "en": "Load curve: time to first token, and goodput",
+    },
+    "simulate.ablation.title": {
+        "zh": "去掉一种机制，同样的请求要多花多久",
+        "en": "Without a mechanism, the same requests take longer by",
+    },
+    "simulate.crossover.title": {
+        "zh": "投机解码：并发增大，收益消失",
+        "en": "Speculation pays until the batch is large",
+    },
+    "simulate.subtitle": {
+        "zh": "{model}，{replicas} × {devices} × {hardware}，{engine}；{load}",
+        "en": "{model} on {replicas} × {devices} × {hardware}, {engine}; {load}",
+    },
+    "simulate.axis.time": {"zh": "时间 / s", "en": "Time, s"},
+    "simulate.axis.running": {"zh": "运行中的序列", "en": "Running sequences"},
+    "simulate.axis.waiting": {"zh": "排队的请求", "en": "Waiting requests"},
+    "simulate.axis.cache": {"zh": "缓存占用", "en": "Cache in use"},
+    "simulate.axis.share_of_requests": {"zh": "请求占比", "en": "Share of requests"},
+    "simulate.axis.share": {"zh": "时间占比", "en": "Share of time"},
+    "simulate.axis.rate": {"zh": "到达率 / (请求/s)", "en": "Requests per second offered"},
+    "simulate.axis.goodput": {
+        "zh": "合格吞吐 / (请求/s)",
+        "en": "Requests per second within the goal",
+    },
+    "simulate.axis.cost": {"zh": "多花的时间", "en": "More time"},
+    "simulate.axis.clients": {"zh": "并发", "en": "Clients"},
+    "simulate.axis.speedup": {
+        "zh": "加速比（有投机 / 无投机）",
+        "en": "Speed-up (with over without drafts)",
+    },
+    "simulate.axis.replica": {"zh": "副本", "en": "Replica"},
+    "simulate.latency.ttft_s": {"zh": "首 token 时间 / s", "en": "Time to first token, s"},
+    "simulate.latency.tpot_s": {"zh": "每 token 时间 / s", "en": "Time per output token, s"},
+    "simulate.latency.e2e_s": {"zh": "整个回答 / s", "en": "Whole answer, s"},
+    "simulate.goal": {"zh": "目标", "en": "goal"},
+    "simulate.p50": {"zh": "首 token 时间 p50 / s", "en": "First token p50, s"},
+    "simulate.p99": {"zh": "首 token 时间 p99 / s", "en": "First token p99, s"},
+    "simulate.knee": {"zh": "拐点 {rate} 请求/s", "en": "knee at {rate} requests/s"},
+    "simulate.part.attention_kv": {"zh": "Attention / KV", "en": "Attention / KV"},
+    "simulate.part.ffn_mlp": {"zh": "FFN / MLP", "en": "FFN / MLP"},
+    "simulate.part.communication": {"zh": "通信", "en": "communication"},
+    "simulate.part.launch": {"zh": "启动", "en": "launches"},
+    "simulate.part.host": {"zh": "主机", "en": "host"},
+    "simulate.part.padding": {"zh": "填充", "en": "padding"},
+    "simulate.part.recompute": {"zh": "重算", "en": "computed again"},
+    "simulate.part.draft": {"zh": "草稿与验证", "en": "drafts"},
+    "simulate.part.queue": {"zh": "空闲", "en": "idle"},
+    "simulate.without.nothing": {"zh": "全部机制", "en": "everything on"},
+    "simulate.without.prefix_cache": {"zh": "无前缀缓存", "en": "no prefix cache"},
+    "simulate.without.paged_cache": {"zh": "无分页缓存", "en": "no pages"},
+    "simulate.without.chunked_prefill": {"zh": "无分块预填充", "en": "no chunked prefill"},
+    "simulate.without.continuous_batching": {"zh": "无连续批处理", "en": "static batches"},
+}
+"""Key to template by language."""
