@@ -53,13 +53,12 @@ def _refuse_sparsity(config: Mapping[str, Any]) -> None:
     if isinstance(sparsity, Mapping) and sparsity.get("format", "dense") != "dense":
         raise UnsupportedArchitectureError("sparse compressed-tensors checkpoints are not read",
                                            given=dict(sparsity))  # fmt: skip
-    if config.get("format") == "dense" or config.get("quantization_status") in (
-        "frozen",
-        "initialized",
-    ):
+    packed, status = config.get("format"), config.get("quantization_status")
+    # files of 2024 say "frozen" beside the format in which they are compressed all the same
+    if packed == "dense" or status == "initialized" or (status == "frozen" and packed is None):
         raise UnsupportedArchitectureError(
             "this compressed-tensors checkpoint is stored unquantized",
-            given=config.get("quantization_status"),
+            given={"format": packed, "quantization_status": status},
             fix="drop quantization_config",
         )
 

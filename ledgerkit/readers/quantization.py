@@ -161,7 +161,11 @@ def _mxfp4(config: Mapping[str, Any], plain: str) -> Quantization:
     skip = skip_list(config, "modules_to_not_convert")
 
     def choose(module: str, layer: int, row: Row) -> str | None:
-        expert = row.account == "routed_experts"
-        return "mxfp4" if expert and not skip.match(module, layer) else None
+        if row.account != "routed_experts":
+            return None
+        quantization.unused.clear()
+        return None if skip.match(module, layer) else "mxfp4"
 
-    return Quantization(plain, "mxfp4 experts", choose, patterns=(skip,))
+    quantization = Quantization(plain, "mxfp4 experts", choose, patterns=(skip,),
+                                groups=("experts",))  # fmt: skip
+    return quantization

@@ -239,12 +239,32 @@ def test_targets_that_match_nothing_are_refused():
             "quant_method": "compressed-tensors",
             "config_groups": {"a": {"weights": {"num_bits": 1}}},
         },
+        {"quant_method": "mxfp4"},  # for experts, and this model has none
+        {
+            "quant_method": "compressed-tensors",
+            "config_groups": {"a": {"targets": ["Linear"], "weights": {"num_bits": 8}}},
+            "quantization_status": "frozen",  # and no format: simulated, stored unquantized
+        },
         {"quant_method": "auto-round", "bits": 4, "packing_format": "auto_round:auto_awq"},
     ],
 )
 def test_what_is_not_known_is_refused(quantization):
     with pytest.raises(LedgerError):
         read(LLAMA, **quantization)
+
+
+@pytest.mark.parametrize("status", ["frozen", "compressed"])
+def test_a_stated_format_is_how_the_weights_are_stored(status):
+    weights = {"num_bits": 8, "type": "int", "strategy": "channel", "symmetric": True}
+    model = read(
+        LLAMA,
+        quant_method="compressed-tensors",
+        config_groups={"group_0": {"targets": ["Linear"], "weights": weights}},
+        format="int-quantized",
+        ignore=["lm_head"],
+        quantization_status=status,
+    )
+    assert "int8_bf16scale" in {w.dtype for group in model.groups for w in group.weights}
 
 
 def test_patterns_match_whole_components():
