@@ -7,10 +7,12 @@ runs for the chunk and for the sequences one after the other.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ledgerkit.errors import DeploymentError
 from ledgerkit.kernels import columns as c
 from ledgerkit.kernels import step as kernels
 from ledgerkit.spec.model import LayerGroup, Model
@@ -26,10 +28,10 @@ _OF_A_SEQUENCE = (c.F_PAIR, c.R_KV, c.R_SEQUENCE, c.W_SEQUENCE)
 def _run(
     ops: npt.NDArray[np.float64], links: npt.NDArray[np.float64],
     scalars: npt.NDArray[np.float64], n: float, p: float, sequences: float, group_tokens: float,
-    sampled: float,
+    sampled: float, batches: float = 1.0,
 ) -> float:  # fmt: skip
     return kernels.step(
-        ops, links, scalars, n, p, sequences, group_tokens, sampled, 1.0,
+        ops, links, scalars, n, p, sequences, group_tokens, sampled, batches,
         np.zeros((len(ops), c.AMOUNTS)), np.zeros((len(links), c.LINK_AMOUNTS)),
         np.zeros(c.HOST_AMOUNTS),
     )  # fmt: skip
@@ -41,19 +43,21 @@ def verify_s(table: CostTable, context: int, sequences: int, tokens: int = 1) ->
     Parameters
     ----------
     table : CostTable
-        Of a deployment without pipeline stages.
     context : int
         Tokens of a sequence, the first new one included.
     sequences : int
-        Of the replica; the fullest attention rank is priced.
+        Of the replica; the fullest attention rank is priced, in as many micro-batches as there are
+        pipeline stages.
     tokens : int
         1 = plain decode.
     """
-    ranks = table.deployment.dp_attention
-    mine = float(-(-sequences // ranks))
+    per_rank = math.ceil(sequences / table.deployment.dp_attention)
+    batches = min(table.deployment.pp, per_rank)
+    mine = float(math.ceil(per_rank / batches))
+    group = float(math.ceil(sequences / batches) * tokens)
     return _run(
         table.ops["mid"][1], table.link_rows["mid"][1], table.scalars["mid"][1], float(tokens),
-        context - 1.0, mine, float(sequences * tokens), mine * tokens,
+        context - 1.0, mine, group, mine * tokens, float(batches),
     )  # fmt: skip
 
 
@@ -69,7 +73,17 @@ def mixed_s(
         Tokens of the chunk, and of its prompt before it.
     sequences, context : int
         Sequences that decode, and their context.
+
+    Raises
+    ------
+    DeploymentError
+        There are pipeline stages: a chunk passes them one after the other, sequences all at once.
     """
+    if table.deployment.pp > 1:
+        raise DeploymentError(
+            "a step that mixes a prompt with decoding is not priced over pipeline stages",
+            given=table.deployment.pp, allowed="1", fix="use pp=1",
+        )  # fmt: skip
     prefill, decode = table.ops["mid"]
     links, scalars = table.link_rows["mid"][0], table.scalars["mid"][0]
     bare = scalars.copy()

@@ -16,6 +16,7 @@ from ledgerkit._scheduling.steps import draft_of_mtp, mixed_s, verify_s
 from ledgerkit.catalog.engines import load_engine
 from ledgerkit.costs import scheduling as s
 from ledgerkit.costs.table import build
+from ledgerkit.errors import DeploymentError
 from ledgerkit.spec.hardware import Hardware
 from tests.costs import world
 
@@ -101,6 +102,17 @@ def test_a_plain_decode_step_is_that_of_the_ledger():
         lk.Workload(prompt_tokens=4096, output_tokens=2, concurrency=16),
     )  # fmt: skip
     assert verify_s(books._table, 4097, 16) == pytest.approx(books.tpot_s, rel=1e-12)
+
+
+def test_pipeline_stages_take_micro_batches():
+    for many in (3, 16):
+        books = lk.ledger(
+            "llama-3.1-70b", "h200-sxm-141gb", lk.Deployment(tp=2, pp=4),
+            lk.Workload(prompt_tokens=4096, output_tokens=2, concurrency=many),
+        )  # fmt: skip
+        assert verify_s(books._table, 4097, many) == pytest.approx(books.tpot_s, rel=1e-12)
+    with pytest.raises(DeploymentError, match="pipeline stages"):
+        mixed_s(books._table, chunk_tokens=64, past_tokens=0, sequences=1, context=64)
 
 
 def test_a_mixed_step_costs_more_than_either_part_and_less_than_both(large):
