@@ -41,7 +41,7 @@ def requests_per_s(
     if count < 3 * clients:
         return None
     loop = closed(arrivals, count, clients)
-    arrays = prepare(table, how, plan, loop)
+    arrays = prepare(table, how.model_copy(update={"request_path_s": 0.0}), plan, loop)
     run(arrays, None)
     ends = arrays.fate[:, serving.F_FINISHED]
     ends = np.sort(ends[ends >= 0])

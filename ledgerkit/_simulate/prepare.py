@@ -234,11 +234,15 @@ def prepare(
     most = max(longest, int(settings[serving.S_RESERVE])) + how.draft_tokens
     wide = -(-most // plan.block_tokens) + plan.extra_blocks + 1 if reused else 1
     many = plan.blocks if reused else 0
+    asked = arrivals.asked()
+    # an answer reaches its client, and the next request the engine, after the request path
+    path = round((how.request_path_s or 0.0) * batch.PER_SECOND)
+    asked[arrivals.predecessor >= 0, serving.Q_GAP] += path
     fate = np.zeros((n, serving.FATE), np.int64)
     fate[:, [serving.F_ARRIVED, serving.F_STARTED, serving.F_FIRST, serving.F_FINISHED]] = -1
     move = plan.token_bytes / (table.hardware.pcie_bytes_per_s or math.inf) * batch.PER_SECOND
     return Arrays(
-        asked=arrivals.asked(),
+        asked=asked,
         segments=np.stack([arrivals.segment_ids, arrivals.segment_tokens], axis=1),
         fate=fate,
         settings=settings,

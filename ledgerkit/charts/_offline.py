@@ -32,12 +32,30 @@ class _Facets(OfflineDisplay, alt.FacetChart):
     pass
 
 
+class _Columns(OfflineDisplay, alt.HConcatChart):
+    pass
+
+
+class _Rows(OfflineDisplay, alt.VConcatChart):
+    pass
+
+
+class _Single(OfflineDisplay, alt.Chart):
+    pass
+
+
+_KINDS: tuple[tuple[type[Any], type[Any]], ...] = (
+    (alt.FacetChart, _Facets), (alt.HConcatChart, _Columns), (alt.VConcatChart, _Rows),
+    (alt.Chart, _Single),
+)  # fmt: skip
+
+
 def offline(chart: alt.TopLevelMixin) -> alt.TopLevelMixin:
     """Return the same chart, shown as an SVG in notebooks.
 
     Parameters
     ----------
-    chart : altair layer or facet chart
+    chart : altair layer, facet, concatenation or single chart
         A finished chart.
 
     Returns
@@ -50,7 +68,7 @@ def offline(chart: alt.TopLevelMixin) -> alt.TopLevelMixin:
     >>> sorted(offline(dots + dots)._repr_mimebundle_())
     ['image/svg+xml', 'text/plain']
     """
-    kind = _Facets if isinstance(chart, alt.FacetChart) else _Layers
+    kind: type[Any] = next((mine for its, mine in _KINDS if isinstance(chart, its)), _Layers)
     made: Any = kind.__new__(kind)
     vars(made).update(vars(chart))
     return made  # type: ignore[no-any-return]

@@ -143,7 +143,7 @@ def draw_latency(
             rule = alt.Chart(mark).encode(alt.X("value:Q"))
             layers.append(rule.mark_rule(color=look.alert, strokeDash=[4, 3]))
             layers.append(rule.mark_text(
-                color=look.alert, align="right", dx=-5, y=10, fontSize=12,
+                color=look.alert, align="right", dx=-5, y=228, fontSize=12,
             ).encode(text="label:N"))  # fmt: skip
         panels.append(alt.layer(*layers).properties(width=280, height=240))
     if not panels:
@@ -277,7 +277,7 @@ def simulation_load(
         {name: _word(name, chosen) for name in ("p50", "p99")}
     ))  # fmt: skip
     lines = alt.Chart(long).mark_line(point=True, strokeWidth=2 * look.stroke).encode(
-        x, alt.Y("value:Q", title=_word("latency.ttft_s", chosen), scale=alt.Scale(type="log")),
+        x, alt.Y("value:Q", title=_word("latency.ttft_s", chosen), scale=alt.Scale(type="log", nice=False)),
         alt.Color("variable:N", title=None, legend=alt.Legend(orient="top"), scale=alt.Scale(
             range=[look.text["attention_kv"], look.text["ffn_mlp"]])),
     )  # fmt: skip

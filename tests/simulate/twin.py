@@ -504,7 +504,8 @@ class Twin:
     def follow(self, q, at):
         for i, before in enumerate(self.arrivals.predecessor):
             if before == q.number:
-                self.coming.append((at + ticks(self.arrivals.gap_s[i]), i))
+                gap = ticks(self.arrivals.gap_s[i]) + ticks(self.how.request_path_s)
+                self.coming.append((at + gap, i))
                 self.coming.sort()
 
     def arrive(self, at, q):
