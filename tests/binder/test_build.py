@@ -24,6 +24,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 MOST_BYTES = 700e6
 EXPLORER = ".ledgerkit .vega-embed svg.marks"
+LISTED = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 SWEEP = """
 import ledgerkit as lk
 points = lk.sweep(model="llama-3.1-8b", hardware="h100-sxm-80gb", output_tokens=256,
@@ -42,11 +43,11 @@ RUN_ONE = """async (code) => {
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory, root: Path) -> tuple[Path, Path, dict]:
-    """A copy of the tracked files, an environment with what binder/ names, and its variables."""
+    """A copy of the checkout, an environment with what binder/ names, and its variables."""
     if not (root / ".git").exists():
         pytest.skip("not a git checkout: its files cannot be listed")
     home = tmp_path_factory.mktemp("home")
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, check=True)
+    listed = subprocess.run(LISTED, cwd=root, capture_output=True, check=True)
     archive = subprocess.run(
         ["tar", "--create", "--null", "--ignore-failed-read", "--files-from=-"],
         cwd=root, input=listed.stdout, capture_output=True, check=True,
@@ -63,7 +64,7 @@ def image(tmp_path_factory: pytest.TempPathFactory, root: Path) -> tuple[Path, P
     variables |= {"HOME": str(home), "PATH": path, "XDG_CACHE_HOME": str(home / ".cache")}
     requirements = home / "binder" / "requirements.txt"
     pip = [environment / "bin" / "python", "-m", "pip", "install", "--quiet",
-           "--disable-pip-version-check", "-r", requirements]  # fmt: skip
+           "--disable-pip-version-check", "--no-compile", "-r", requirements]  # fmt: skip
     subprocess.run(pip, check=True, env=os.environ | {"PATH": path})
     # the index that the environment of the tests was given serves the build as well
     subprocess.run([home / "binder" / "postBuild"], cwd=home, check=True,
@@ -174,4 +175,6 @@ def test_a_visitor_without_code_sees_the_explorer(visitor, server):
         arg=[EXPLORER, before], timeout=30_000,
     )  # fmt: skip
     assert page.locator(".jp-CodeCell .jp-InputArea:visible").count() == 0
+    # Voila itself asks for formulas; nothing that the page waits for comes from elsewhere
+    assert [url for url in visitor.outside_requests if "mathjax" not in url] == []
     assert memory_bytes(group) < MOST_BYTES
