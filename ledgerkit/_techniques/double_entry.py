@@ -107,8 +107,9 @@ class Transfer:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing changes."""
-        return all(old == new for old, new, _, _ in self._sums.values())
+        """Whether nothing changes, on the busiest device or on all of them."""
+        return all(old == new and all_old == all_new
+                   for old, new, all_old, all_new in self._sums.values())  # fmt: skip
 
     @property
     def books_a_cost(self) -> bool:

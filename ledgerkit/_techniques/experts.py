@@ -254,4 +254,6 @@ def _gates(model: Model, wanted: int, against: str) -> Model:
 
     label = "plain MLP" if wanted == 2 else "gated MLP"
     note = f"{label} of {against.replace('_', ' ')}; width a multiple of {_TILE}"
+    if against == "equal_parameters":
+        note += "; equal FLOP and bytes: what differs is quality"
     return rebuild(model, change, label, note)

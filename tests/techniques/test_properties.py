@@ -205,3 +205,15 @@ def test_an_unknown_kind_of_technique_is_named():
     with pytest.raises(TechniqueError, match="needs a name"):
         lk.transfer([{"kv_heads": 4}], model="llama-3.1-8b", hardware="h100-sxm-80gb",
                     workload=WORK)  # fmt: skip
+
+
+def test_what_only_other_devices_feel_is_a_change():
+    # two KV heads on two ranks become one head on both: one copy for the replica
+    found = lk.transfer("mqa", model="gemma-3n-e4b-it", hardware="h100-sxm-80gb", workload=WORK,
+                        deployment=lk.Deployment(tp=2))  # fmt: skip
+    assert found.credits.is_empty()
+    assert not found.is_empty
+    gate = lk.transfer("gated_ffn", model="deepseek-v3", hardware="h200-sxm-141gb", workload=WORK,
+                       action="remove")  # fmt: skip
+    assert gate.is_empty
+    assert "what differs is quality" in gate.notes[0]
