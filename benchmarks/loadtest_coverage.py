@@ -163,6 +163,9 @@ limit). `open`: undetermined. Truths are drawn up to the limits of their class, 
 are judged mixed. `service`: throughput does not rise with the sequences; in `service_gap` a quarter
 or more of the client's time between tokens is not the engine's.
 
+A row of 1,000 tests strays by 0.7 points (one standard error): gpt-oss-20b, attention_kv at 10 %
+noise, whose 1,000 cover 92.70 %, covers 94.28 % of 4,000 from the same seed.
+
 | truth | basis | noise | cells × runs | interval | tests | covered | right | mixed | open | wrong |
 |---|---|--:|--:|---|--:|--:|--:|--:|--:|--:|
 """
