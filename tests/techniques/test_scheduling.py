@@ -7,6 +7,7 @@ import math
 import pytest
 
 import ledgerkit as lk
+from ledgerkit._scheduling.steps import verify_s
 from ledgerkit.costs.scheduling import speculation
 from ledgerkit.errors import TechniqueError
 from tests.costs import world
@@ -188,3 +189,36 @@ def test_what_the_ledger_prices_already_is_refused(technique):
     with pytest.raises(TechniqueError, match="already"):
         transfer(technique, "deepseek-v3", hardware="h200-sxm-141gb",
                  deployment=lk.Deployment(dp_attention=8, ep=8))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("model", "layout"),
+    [
+        ("llama-3.1-8b", {}),
+        ("deepseek-v3", {"tp": 8}),
+        ("deepseek-v3", {"dp_attention": 8, "ep": 8}),
+    ],
+)
+def test_a_verifying_step_is_that_of_the_cost_table(model, layout):
+    found = transfer("speculative_decoding", model, hardware="h200-sxm-141gb", deployment=layout,
+                     acceptance=0.6, draft_tokens=3)  # fmt: skip
+    expected = speculation.tokens_per_step(0.6, 3)
+    work = found.start.point.workload
+    seconds = verify_s(found.start.point.table(), work.decode_context, work.concurrency, 4)
+    assert found.after.net["tpot_s"] == pytest.approx(seconds / expected, rel=1e-9)
+    compute = found.table.filter(phase="decode", resource="compute")
+    old, new = (compute[f"{side}_replica"].sum() for side in ("before", "after"))
+    # four tokens are computed for every expected one; a later one sees a few tokens more
+    assert new / old == pytest.approx(4 / expected, rel=1e-3)
+    held = found.table.filter(phase="hold")
+    assert held["change"].abs().max() == 0
+
+
+@pytest.mark.parametrize(("sequences", "growth"), [(1, 3.82), (16, 2.18), (32, 1.54), (512, 1.0)])
+def test_verifying_four_tokens_reads_more_experts(sequences, growth):
+    work = lk.Workload(prompt_tokens=256, output_tokens=2, concurrency=sequences)
+    found = transfer("speculative_decoding", "deepseek-v3", hardware="h200-sxm-141gb", work=work,
+                     deployment=lk.Deployment(tp=8), acceptance=0.5, draft_tokens=3)  # fmt: skip
+    read = rows(found)["decode", "read", "routed_experts"]
+    step = read["after"] * speculation.tokens_per_step(0.5, 3)
+    assert step / read["before"] == pytest.approx(growth, abs=0.005)
