@@ -58,6 +58,8 @@ class Transfer:
         first, last = Side(start), Side(run(steps, start))
         self.before: Side = last if backwards else first
         self.after: Side = first if backwards else last
+        # several break-evens look at the same points
+        self._there: dict[tuple[str, float, Phase], Transfer] = {}
 
     @property
     def technique(self) -> str:
@@ -224,6 +226,12 @@ class Transfer:
         phase : {"prefill", "decode", "hold"}
             Which tokens ``context`` means.
         """
+        key = (axis, value, phase)
+        if key not in self._there:
+            self._there[key] = self._moved(axis, value, phase)
+        return self._there[key]
+
+    def _moved(self, axis: str, value: float, phase: Phase) -> Transfer:
         for n, step in enumerate(self.steps):
             if axis in step.settings:
                 exact = int(value) if isinstance(step.settings[axis], int) else value
