@@ -198,3 +198,33 @@ def test_an_absurd_number_of_streams_is_refused_at_once() -> None:
     with pytest.raises(ConfigError, match="altup_num_inputs"):
         lk.load_model(config)
     assert time.perf_counter() - start < 1
+
+
+def test_fields_that_the_model_class_reads_otherwise_are_refused() -> None:
+    """Each was found by comparing counts with the model classes on changed configs."""
+    tiny = {"hidden_size": 64, "num_hidden_layers": 4, "num_attention_heads": 4, "vocab_size": 50}
+    two = {"num_key_value_heads": 2, "head_dim": 16}
+    experts = {"num_local_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 24}
+    olmoe = {"model_type": "olmoe", "num_experts": 4, "num_experts_per_tok": 2,
+             "intermediate_size": 24}  # fmt: skip
+    linear = {"num_heads": 4, "head_dim": 16, "short_conv_kernel_size": 4,
+              "full_attn_layers": [4], "kda_layers": [1, 2, 3]}  # fmt: skip
+    for config, match in (
+        ({"model_type": "minimax_m2", **two, **experts, "use_qk_norm": False}, "use_qk_norm"),
+        ({"model_type": "minimax_m2", **two, **experts, "moe_intermediate_size": 12},
+         "contradict"),
+        ({"model_type": "minimax_m3", **two, **experts, "n_shared_experts": 2,
+          "mlp_layer_types": ["sparse"] * 4}, "n_shared_experts"),
+        ({"model_type": "glm4_moe", **two, "n_routed_experts": 4, "intermediate_size": 96,
+          "moe_intermediate_size": 24, "num_experts_per_tok": 2, "moe_layer_freq": 2},
+         "moe_layer_freq"),
+        ({**olmoe, "head_dim": 8}, "hidden_size"),
+        ({"model_type": "olmo3", "intermediate_size": 96, "sliding_window_pattern": 2},
+         "one full layer in four"),
+        ({"model_type": "kimi_linear", "linear_attn_config": linear, "kv_lora_rank": 16,
+          "qk_nope_head_dim": 8, "qk_rope_head_dim": 8, "v_head_dim": 16, "intermediate_size": 96,
+          "moe_intermediate_size": 24, "num_experts": 4, "num_experts_per_token": 2,
+          "layer_types": ["full_attention"] * 4}, "contradict"),
+    ):  # fmt: skip
+        with pytest.raises((ConfigError, UnsupportedArchitectureError), match=match):
+            lk.load_model(tiny | config)

@@ -227,6 +227,8 @@ def _special(fields: Fields, model_type: str) -> Style:
     elif model_type == "starcoder2":
         fields.only("norm_type", "layer_norm", why="this model type has layer norms")
         fields.only("mlp_type", "default", why="this model type has a two-matrix MLP")
+    elif model_type == "olmo3" and not fields.has("layer_types"):
+        fields.only("sliding_window_pattern", 4, why="this model type has one full layer in four")
     elif model_type == "apertus":
         fields.only("qk_norm", True, why="this model type always has q and k norms")
         fields.only("post_norm", False, why="this model type has its norms before the blocks")

@@ -335,6 +335,8 @@ def moe_layers(fields: Fields, frame: Frame) -> list[bool]:
     """Return which layers hold experts: listed, or from ``first_k_dense_replace`` on every n-th."""
     types = fields.words("mlp_layer_types", frame.layers, allowed=("dense", "sparse"), default=None)
     first = fields.count("first_k_dense_replace", most=MAX_LAYERS)
+    if str(fields.values.get("model_type")).startswith("glm"):
+        fields.only("moe_layer_freq", 1, why="GLM has experts in every layer after the first")
     every = fields.size("moe_layer_freq", most=MAX_LAYERS)
     if not fields.count(*_EXPERTS, default=0):
         return [False] * frame.layers

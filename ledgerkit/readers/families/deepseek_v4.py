@@ -103,11 +103,12 @@ def _read_sizes(fields: Fields, frame: Frame) -> _Sizes:
     fields.ignore("rotary", "compress_rope_parameters")
     # fields of DeepSeek-V3 that some files carry along
     fields.ignore("unused", "qk_nope_head_dim", "v_head_dim", "kv_lora_rank", "n_group",
-                  "topk_group", "first_k_dense_replace", "intermediate_size")  # fmt: skip
+                  "topk_group", "first_k_dense_replace")  # fmt: skip
     heads, head_dim = fields.size("num_attention_heads"), fields.size("head_dim")
     groups = fields.size("o_groups")
     require(heads % groups == 0, "o_groups must divide num_attention_heads", (heads, groups))
-    width = fields.size("moe_intermediate_size")
+    width = fields.size("moe_intermediate_size", "intermediate_size")
+    fields.only("n_shared_experts", 1, why="this model type has one shared expert")
     quantized = fields.values.get("quantization_config")
     fp4 = fields.text("expert_dtype", allowed=("fp4", "fp8")) == "fp4"
     if isinstance(quantized, Mapping) and quantized.get("expert_dtype") is not None:
@@ -130,7 +131,7 @@ def _read_sizes(fields: Fields, frame: Frame) -> _Sizes:
         experts=fields.size("n_routed_experts", "num_local_experts"),
         topk=fields.size("num_experts_per_tok"),
         width=width,
-        shared=fields.count("n_shared_experts") * width,
+        shared=width,
         vocab=frame.vocab,
         expert_dtype="mxfp4" if quantized and fp4 else None,
     )

@@ -133,7 +133,13 @@ def _linear(fields: Fields, frame: Frame) -> tuple[tuple[StateAttention, list[Ro
         "full_attn_layers and kda_layers must name each layer once, counted from 1",
         {"full_attn_layers": full, "kda_layers": kda},
     )
-    return layer, [number in set(full) for number in range(1, frame.layers + 1)]
+    flags = [number in set(full) for number in range(1, frame.layers + 1)]
+    require(
+        types is None or flags == [kind == "full_attention" for kind in types],
+        "layer_types and linear_attn_config contradict each other",
+        types,
+    )
+    return layer, flags
 
 
 def _delta_attention(

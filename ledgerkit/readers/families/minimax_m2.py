@@ -95,7 +95,7 @@ def read(fields: Fields, model_type: str) -> Architecture:
         num_key_value_heads=kv_heads,
         head_dim=head_dim,
         v_head_dim=head_dim,
-        qk_norm=norm is not None,
+        qk_norm=True,
     )
     indexer, selecting = _selection(fields, frame) if m3 else (None, [False] * frame.layers)
     ffns = {True: _moe(fields, hidden), False: _dense(fields, hidden) if m3 else None}
@@ -122,12 +122,8 @@ def read(fields: Fields, model_type: str) -> Architecture:
     return frame.architecture([layers[pair] for pair in pairs])
 
 
-def _qk_norm(
-    fields: Fields, heads: int, kv_heads: int, head_dim: int
-) -> int | tuple[int, int] | None:
-    if not fields.flag("use_qk_norm"):
-        fields.ignore("unused", "qk_norm_type")
-        return None
+def _qk_norm(fields: Fields, heads: int, kv_heads: int, head_dim: int) -> int | tuple[int, int]:
+    fields.only("use_qk_norm", True, why="this model type always has q and k norms")
     kind = fields.text("qk_norm_type", allowed=("per_layer", "per_head"))
     return head_dim if kind == "per_head" else (heads * head_dim, kv_heads * head_dim)
 
@@ -186,10 +182,11 @@ def _dense(fields: Fields, hidden: int) -> tuple[DenseFfn, list[Row]]:
 
 def _moe(fields: Fields, hidden: int) -> tuple[MoeFfn, list[Row]]:
     experts = fields.size("num_local_experts", "num_experts", "n_routed_experts")
-    name = "moe_intermediate_size" if fields.has("moe_intermediate_size") else "intermediate_size"
-    width = fields.size(name)
-    fields.ignore("duplicate", "intermediate_size", "moe_intermediate_size")
-    shared = fields.count("shared_intermediate_size") * fields.count("n_shared_experts", default=1)
+    width = fields.size("moe_intermediate_size", "intermediate_size")
+    shared = fields.count("shared_intermediate_size")
+    if shared:
+        fields.only("n_shared_experts", 1, why="shared_intermediate_size is the width of one")
+    fields.ignore("unused", "n_shared_experts")
     moe = MoeFfn(
         num_experts=experts,
         num_experts_per_tok=fields.size("num_experts_per_tok"),

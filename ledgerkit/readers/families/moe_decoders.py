@@ -216,6 +216,9 @@ def read(fields: Fields, model_type: str) -> Architecture:
     heads, kv_heads = read_heads(fields)
     head_dim = read_head_dim(fields, frame.hidden, heads)
     _special(fields, model_type)
+    if model_type == "olmoe":  # its norms are as wide as the residual stream
+        require(heads * head_dim == frame.hidden, "this model type needs num_attention_heads x "
+                "head_dim = hidden_size", (heads, head_dim, frame.hidden))  # fmt: skip
     qk_norm = style.qk_norm if style.qk_norm != "flag" else _flagged(fields)
     qkv_bias = says(fields, "attention_bias", answer=style.qkv_bias)
     o_bias = fields.flag(style.o_bias) if isinstance(style.o_bias, str) else style.o_bias
