@@ -222,3 +222,20 @@ def test_verifying_four_tokens_reads_more_experts(sequences, growth):
     read = rows(found)["decode", "read", "routed_experts"]
     step = read["after"] * speculation.tokens_per_step(0.5, 3)
     assert step / read["before"] == pytest.approx(growth, abs=0.005)
+
+
+def test_hybrids_hit_at_stored_states_only():
+    found = transfer("prefix_cache", "qwen3-next-80b-a3b-instruct", hardware="h200-sxm-141gb",
+                     deployment=lk.Deployment(tp=2))  # fmt: skip
+    # a page of attention as large as a state: 1,056 tokens
+    assert found.after.point.workload.cached_tokens == 7_168 // 1_056 * 1_056
+
+
+def test_a_draft_on_pages_of_latents_keeps_ordinary_keys():
+    stack = transfer(["mla", {"technique": "kv_quantization", "kv_dtype": "fp8_ds_mla"},
+                      {"technique": "speculative_decoding", "draft": "llama-3.2-1b"}])  # fmt: skip
+    held = rows(stack)["hold", "resident", "draft"]["after"]
+    draft = lk.load_model("llama-3.2-1b")
+    assert held == pytest.approx(draft.weight_bytes + 16 * draft.cache_bytes(8_704, "fp8"))
+    with pytest.raises(TechniqueError, match="pipeline"):
+        transfer("speculative_decoding", deployment=lk.Deployment(pp=2))
