@@ -183,7 +183,7 @@ class Arrivals:
         ...     tool_tokens=500,
         ...     output_tokens=200,
         ... )
-        >>> loop.requests, loop.prompt_tokens[2] > loop.prompt_tokens[0]
+        >>> loop.requests, bool(loop.prompt_tokens[2] > loop.prompt_tokens[0])
         (12, True)
         """
         from ledgerkit._simulate.agents import agents

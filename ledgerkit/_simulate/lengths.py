@@ -30,7 +30,7 @@ class Lengths:
     >>> import numpy as np
     >>> draws = Lengths.exponential(128, largest=512).draw(np.random.default_rng(0), 4)
     >>> draws.tolist()
-    [87, 130, 3, 1]
+    [87, 131, 3, 1]
     """
 
     components: tuple[tuple[float, str, float, float], ...]

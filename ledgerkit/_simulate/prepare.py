@@ -252,7 +252,7 @@ def prepare(
         table=np.zeros((replicas, seats, wide), np.int32),
         ring=np.zeros((replicas, plan.blocks + 1, 3), np.int32),
         names=np.zeros((replicas, many), np.uint64),
-        buckets=np.zeros((replicas, 1 << max(4, (2 * many).bit_length())), np.int32),
+        buckets=np.zeros((replicas, 1 << max(4, (4 * many).bit_length())), np.int32),
         heap=np.zeros((2, arrivals.chained + 1), np.int64),
         counters=np.zeros(serving.COUNTERS, np.int64),
         areas=np.zeros((replicas, serving.AREAS)),

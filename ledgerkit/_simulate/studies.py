@@ -37,6 +37,7 @@ def _row(run: Simulation, goal: Mapping[str, float]) -> dict[str, Any]:
         "requests_per_s": run.requests_per_s, "tokens_per_s": run.tokens_per_s,
         "ttft_s_p50": run.percentile("ttft_s", 0.5), "ttft_s_p99": run.percentile("ttft_s", 0.99),
         "tpot_s_p50": run.percentile("tpot_s", 0.5), "tpot_s_p99": run.percentile("tpot_s", 0.99),
+        "itl_s_p99": run.percentile("itl_s", 0.99),
         "goodput_per_s": kept["requests_per_s"], "goodput_share": kept["share"],
         "hit_rate": run.hit_rate, "preemptions": run.preemptions, "rejected": run.rejected,
         "wall_s": run.wall_s, **{f"{name}_share": value for name, value in share.items()},
@@ -78,6 +79,10 @@ def ablation(
         fields = {**given, **change}
         if "cache_allocation" in change or "batching" in change:
             fields["preemption"] = "none"
+        if change.get("chunked_prefill") is False:
+            # an engine that cannot cut prompts needs steps as long as the longest
+            longest = int(run.arrivals.prompt_tokens.max())
+            fields["max_num_batched_tokens"] = max(longest, given["max_num_batched_tokens"])
         how = Scheduler(**fields)
         if how == run.scheduler:
             continue

@@ -68,7 +68,7 @@ def offline(chart: alt.TopLevelMixin) -> alt.TopLevelMixin:
     >>> sorted(offline(dots + dots)._repr_mimebundle_())
     ['image/svg+xml', 'text/plain']
     """
-    kind: type[Any] = next((mine for its, mine in _KINDS if isinstance(chart, its)), _Layers)
+    kind: Any = next((mine for its, mine in _KINDS if isinstance(chart, its)), _Layers)
     made: Any = kind.__new__(kind)
     vars(made).update(vars(chart))
     return made  # type: ignore[no-any-return]

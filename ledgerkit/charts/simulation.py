@@ -136,9 +136,9 @@ def draw_latency(
         )  # fmt: skip
         layers: list[Any] = [base]
         if goal is not None:
-            kept = float((values <= goal).mean() or 0.0)
+            kept = int((values <= goal).sum()) / len(values)
             mark = pl.DataFrame({
-                "value": [goal], "label": [f"{_word('goal', chosen)} {goal:g} s · {kept:.0%}"],
+                "value": [goal], "label": [f"{_word('goal', chosen)} {goal:g} s, {kept:.0%}"],
             })  # fmt: skip
             rule = alt.Chart(mark).encode(alt.X("value:Q"))
             layers.append(rule.mark_rule(color=look.alert, strokeDash=[4, 3]))
@@ -277,7 +277,8 @@ def simulation_load(
         {name: _word(name, chosen) for name in ("p50", "p99")}
     ))  # fmt: skip
     lines = alt.Chart(long).mark_line(point=True, strokeWidth=2 * look.stroke).encode(
-        x, alt.Y("value:Q", title=_word("latency.ttft_s", chosen), scale=alt.Scale(type="log", nice=False)),
+        x, alt.Y("value:Q", title=_word("latency.ttft_s", chosen), scale=alt.Scale(
+            type="log", nice=False)),
         alt.Color("variable:N", title=None, legend=alt.Legend(orient="top"), scale=alt.Scale(
             range=[look.text["attention_kv"], look.text["ffn_mlp"]])),
     )  # fmt: skip

@@ -46,7 +46,8 @@ def test_birth_death_chain(load):
         rows[:, c.HOST_PREFILL_KERNEL_S] = 0.0
     table = replace(table, scalars=scalars)
     how = Scheduler(cache_allocation="paged", preemption="recompute", prefix_cache=False,
-                    max_num_seqs=SEATS, max_num_batched_tokens=8192, request_path_s=0.0)  # fmt: skip
+                    max_num_seqs=SEATS, max_num_batched_tokens=8192,
+                    request_path_s=0.0)  # fmt: skip
 
     def step_s(n):
         work = lk.Workload(prompt_tokens=MEAN, output_tokens=2, concurrency=n)
