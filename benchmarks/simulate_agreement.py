@@ -69,6 +69,8 @@ def reason(found: dict[str, float]) -> str:
                     "prompts to be in all stages")  # fmt: skip
     elif tpot > 0.03 and found["padding"] <= 0.02:
         told.append("steps with prompts are longer than the mean step that the closed form takes")
+    if tpot < -0.03:
+        told.append("the last of the ten rounds runs dry: fewer clients, shorter steps")
     if found["preemptions"]:
         told.append("the cache overflows now and then: tokens are computed again")
     if abs(found["ttft_run"] / found["ttft_closed"] - 1) > 0.15:

@@ -87,7 +87,7 @@ def cases() -> list[Case]:
              "half a block per sequence, which is more of a short sequence than of a long one",
              "Kwon et al. 2023 (arXiv 2309.06180), figure 2"),
         Case("continuous over static batching, answers capped at 1,536", "about 8 to 23 x",
-             static_batches(), False, "1,000 prompts of 512 at once, exponential answers of mean 128",
+             static_batches(), False, "1,000 prompts of 512 at once, answers exponential (128)",
              "the published baseline also steps through Python, and pads in fixed small batches; "
              "here the static batch is as large as memory allows, and its steps are as efficient",
              "https://www.anyscale.com/blog/continuous-batching-llm-inference"),
