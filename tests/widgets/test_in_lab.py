@@ -38,6 +38,7 @@ sweep = Endless(["llama-3.1-8b"], ["h100-sxm-80gb"], tp=[1, 2], steps=4, languag
 sweep""",
     "doctor": 'lk.widgets.LoadTestDoctor(language="en")',
     "lab": 'lk.widgets.TechniqueLab(tp=1, dp_attention=8, ep=8, language="en")',
+    "scheduler": 'lk.widgets.SchedulerView(requests=60, rate_per_s=4.0, tp=1, language="en")',
     "config": 'lk.widgets.ConfigDrop(language="en")',
 }
 MARKS = ".ledgerkit-figure svg.marks"
@@ -221,6 +222,20 @@ def test_techniques_are_toggled_and_refused_with_a_reason(page: Page) -> None:
     added.select_option(label=["Attn · Sliding Window Attention"])
     widget.get_by_role("alert").filter(has_text="no softmax attention").wait_for(timeout=WAIT_MS)
     assert drawn(widget) == before
+
+
+def test_scheduler_runs_again_without_a_mechanism(page: Page) -> None:
+    widget = panel(page, "scheduler")
+    before = drawn(widget)
+    status = widget.locator(".ledgerkit-status")
+    status.filter(has_text="done:").wait_for(timeout=WAIT_MS)
+    widget.get_by_label("batching").select_option(label="static")
+    redrawn(widget, before)
+    code = widget.locator(".ledgerkit-detail pre").last
+    assert "batching='static'" in (code.text_content() or "")
+    before = drawn(widget)
+    widget.get_by_label("figure", exact=True).select_option(label="three ledgers")
+    redrawn(widget, before)
 
 
 def test_config_is_pasted_and_read_and_a_bad_one_is_explained(page: Page) -> None:
