@@ -24,8 +24,8 @@ __all__ = ["taxonomy_page"]
 COLUMNS: Final = ("id", "name_zh", "name_en", "ledger", "kind", "saves", "pays", "cost_zh",
                   "cost_en")  # fmt: skip
 VERBS: Final = ("compute_less", "read_less", "store_less", "communicate_less", "schedule_better")
-_ROW: Final = 22.0
-_BAND: Final = 26.0
+_ROW: Final = 19.5
+_BAND: Final = 24.0
 _FIRST: Final = 236.0
 _PITCH: Final = 42.0
 _COST: Final = 436.0

@@ -144,8 +144,8 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
     "taxonomy.foot.signs": {
         "zh": "符号由 lk.transfer 在参考部署上算出，每卡、每个输出 token，小于 1% 不标；"
         "大小随负载变化。",
-        "en": "Signs are computed by lk.transfer on reference deployments, per device and output "
-        "token, from 1% on; sizes depend on the workload.",
+        "en": "Signs computed by lk.transfer on reference deployments, per device and token, from "
+        "1% on.",
     },
     "taxonomy.foot.ask": {
         "zh": "看到一个新技术，先问它属于哪本账，再问账单去了哪里。",
