@@ -160,7 +160,7 @@ def unwrap(
         (tower, None) for name, tower in _TOWERS.items() if config.get(name) is not None
     ]
     outer.finish()
-    if inner["model_type"] in WRAPPERS:
+    if str(inner["model_type"]) in WRAPPERS:
         deepest, second, more = unwrap(inner, record)
         if second is None:
             raise ConfigError(f"{wrapper.key} must hold a text model of its own")

@@ -192,6 +192,13 @@ def test_what_would_change_the_shape_is_refused(
         lk.load_model(config | change)
 
 
+@pytest.mark.parametrize("model_type", [["qwen2"], {"name": "qwen2"}, 3, "llava"])
+def test_a_text_part_of_no_known_type_is_refused(model_type: object) -> None:
+    text = QWEN25_7B | {"model_type": model_type}
+    with pytest.raises((ConfigError, UnsupportedArchitectureError)):
+        lk.load_model({"model_type": "llava", "text_config": text | {"text_config": 3}})
+
+
 def test_an_absurd_number_of_streams_is_refused_at_once() -> None:
     config = {"model_type": "gemma3n_text", "altup_num_inputs": 40_000_000}
     start = time.perf_counter()
