@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import ipywidgets as w
@@ -102,8 +104,9 @@ class Compare(DeploymentPanel):
             language=language, theme=theme,
         )  # fmt: skip
         self.comparison: Comparison | None = None
+        # of this thread alone: another may draw while a reader chooses
+        self._own = threading.local()
         self._table = w.HTML()
-        self._switching = False
         self.rows = [self._row()]
         for one in others:
             self._append(one)
@@ -185,14 +188,23 @@ class Compare(DeploymentPanel):
 
     def _load(self, number: int) -> None:
         """Show a row in the traits."""
-        self._switching = True
-        try:
+        with self._switching():
             self.selected = number
             with self.hold_trait_notifications():
                 for name in FIELDS:
                     self.set_trait(name, self.rows[number][name])
+
+    @contextmanager
+    def _switching(self) -> Iterator[None]:
+        """Inside, this thread changes what is shown, and no reader does."""
+        self._own.switching = True
+        try:
+            yield
         finally:
-            self._switching = False
+            self._own.switching = False
+
+    def _is_switching(self) -> bool:
+        return bool(getattr(self._own, "switching", False))
 
     # view ---------------------------------------------------------------------------------------
 
@@ -233,7 +245,7 @@ class Compare(DeploymentPanel):
         return act
 
     def _chosen(self, change: dict[str, Any]) -> None:
-        if change["new"] is None or change["new"] == self.selected or self._switching:
+        if change["new"] is None or change["new"] == self.selected or self._is_switching():
             return
         with self._hands_on(), self._lock:
             self._store()
@@ -242,14 +254,11 @@ class Compare(DeploymentPanel):
 
     def _relist(self) -> None:
         """List the rows as they are."""
-        self._switching = True
-        try:
+        with self._switching():
             options = [(label, number) for number, label in enumerate(self._labels())]
             if tuple(options) != tuple(self._list.options):
                 self._list.options = options
             self._list.value = self.selected
-        finally:
-            self._switching = False
         self._enable()
 
     def _enable(self) -> None:
@@ -281,7 +290,7 @@ class Compare(DeploymentPanel):
             self._refresh()
 
     def _refresh(self, *changes: Any) -> None:
-        if not self._switching:
+        if not self._is_switching():
             super()._refresh(*changes)
 
     def _draw(self) -> None:

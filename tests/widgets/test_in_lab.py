@@ -153,14 +153,15 @@ def test_explorer_turns_dark_and_chinese_in_place(page: Page) -> None:
 
 
 def test_compare_pins_and_switches_figures(page: Page) -> None:
+    from playwright.sync_api import expect
+
     widget = panel(page, "compare")
     before = drawn(widget)
     widget.get_by_role("button", name="pin for reference").click()
     before = redrawn(widget, before)
     assert "DeepSeek-V3 (pinned)" in before
     widget.get_by_label("deployments").select_option(label="Kimi-K2.6")
-    page.wait_for_timeout(300)
-    assert widget.get_by_label("model", exact=True).input_value() == "Kimi-K2.6"
+    expect(widget.get_by_label("model", exact=True)).to_have_value("Kimi-K2.6", timeout=WAIT_MS)
     widget.get_by_label("figure", exact=True).select_option(label="bars")
     assert "bytes read" in redrawn(widget, before)
 
