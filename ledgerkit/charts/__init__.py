@@ -17,7 +17,7 @@ from ledgerkit.charts.cache import cache_curves
 from ledgerkit.charts.loadtest import loadtest_verdict
 from ledgerkit.charts.memory import memory_bars
 from ledgerkit.charts.panel import explorer_panel
-from ledgerkit.charts.simulation import (
+from ledgerkit.charts.simulation_studies import (
     simulation_ablation,
     simulation_crossover,
     simulation_engines,
