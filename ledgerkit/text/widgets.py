@@ -16,7 +16,7 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
     "widget.sweep.y": {"zh": "纵轴", "en": "y axis"},
     "widget.sweep.color": {"zh": "颜色", "en": "colour"},
     "widget.sweep.points": {"zh": "将计算 {points} 个点", "en": "{points} points to compute"},
-    "widget.run.running": {"zh": "正在计算…", "en": "running…"},
+    "widget.run.running": {"zh": "正在计算…", "en": "running"},
     "widget.sweep.done": {
         "zh": "完成：{points} 点，{seconds} 秒",
         "en": "done: {points} points in {seconds} s",
@@ -87,6 +87,7 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
     "widget.config.context": {"zh": "最长上下文", "en": "longest context"},
     "widget.config.groups": {"zh": "层的分组", "en": "Groups of layers"},
     "widget.config.fields": {"zh": "读了哪些字段", "en": "What each field decided"},
+    "widget.config.steps": {"zh": "五步读模型", "en": "The reading, step by step"},
     "widget.config.field": {"zh": "字段", "en": "field"},
     "widget.config.value": {"zh": "值", "en": "value"},
     "widget.config.meaning": {"zh": "决定什么", "en": "decides"},

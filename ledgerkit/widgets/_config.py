@@ -11,10 +11,11 @@ import ipywidgets as w
 import traitlets as t
 
 from ledgerkit._cache_table import cache_table
+from ledgerkit._reading import read_model
 from ledgerkit.catalog.models import load_model, models
 from ledgerkit.catalog.report import read_config_report
 from ledgerkit.charts import cache_curves
-from ledgerkit.errors import ConfigError
+from ledgerkit.errors import ConfigError, LedgerError
 from ledgerkit.readers.report import ConfigReport
 from ledgerkit.spec.cache import KV_DTYPES
 from ledgerkit.spec.model import Model
@@ -76,7 +77,7 @@ class ConfigDrop(Panel):
         super().__init__("config", language=language, theme=theme)
         self.model: Model | None = None
         self.report: ConfigReport | None = None
-        self._about, self._fields = w.HTML(), w.HTML()
+        self._about, self._fields, self._steps = w.HTML(), w.HTML(), w.HTML()
         self._built = False
         try:
             self.set_trait("reference", reference)
@@ -114,7 +115,7 @@ class ConfigDrop(Panel):
             heading(text("widget.config.paste")), self._paste, upload,
             heading(text("widget.group.view")), reference, layout,
         )  # fmt: skip
-        self._detail.children = (self._about, self._fields, self._python)
+        self._detail.children = (self._about, self._fields, self._steps, self._python)
         self._detail.add_class("ledgerkit-wide")
 
     def _uploaded(self, change: dict[str, Any]) -> None:
@@ -135,7 +136,8 @@ class ConfigDrop(Panel):
             self.model = self.report = None
             self._show(None, "")
             empty = html.escape(self.text("widget.config.empty"))
-            self._about.value, self._fields.value = f"<p>{empty}</p>", ""
+            self._about.value = f"<p>{empty}</p>"
+            self._fields.value = self._steps.value = ""
             return
         config = self._parsed()
         report = read_config_report(config)
@@ -166,6 +168,7 @@ class ConfigDrop(Panel):
         self._show(chart, code)
         self._about.value = _about(self, model)
         self._fields.value = _fields(self, report)
+        self._steps.value = _steps(self, config)
 
     def _parsed(self) -> dict[str, Any]:
         try:
@@ -208,6 +211,19 @@ def _about(panel: ConfigDrop, model: Model) -> str:
     return (
         f"<h4>{html.escape(model.name)}</h4><table class='ledgerkit-numbers'>{cells}</table>"
         f"<h4>{html.escape(text('widget.config.groups'))}</h4><table>{groups}</table>"
+    )
+
+
+def _steps(panel: ConfigDrop, config: dict[str, Any]) -> str:
+    """The five steps of ``lk.read_model``, as HTML; what they lack is said in their place."""
+    try:
+        page = read_model(config).to_html(panel.language)
+        body = page.partition("<body>")[2].partition("</body>")[0]
+    except LedgerError as error:
+        body = f"<p class='ledgerkit-note'>{html.escape(str(error))}</p>"
+    return (
+        f"<details><summary>{html.escape(panel.text('widget.config.steps'))}</summary>"
+        f"<div class='ledgerkit-left'>{body}</div></details>"
     )
 
 

@@ -46,6 +46,9 @@ def test_pasted_text_is_read(drop):
     layer = 1024 * (1024 + 2 * 256 + 1024) + 3 * 1024 * 4096 + 2 * 1024
     assert drop.model.parameter_count == 4 * layer + 1024 + 2 * 32000 * 1024
     assert "hidden_size" in drop._fields.value
+    until(lambda: drop._steps.value)
+    assert "<h2>" in drop._steps.value
+    assert "<body>" not in drop._steps.value
 
 
 def test_an_upload_is_read(drop):
