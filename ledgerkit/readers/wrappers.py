@@ -53,6 +53,7 @@ WRAPPERS: dict[str, Wrapper] = {
         "cohere2", ignore=("alignment_intermediate_size", "downsample_factor")
     ),
     "exaone4_5": Wrapper("exaone4", "inner"),
+    "glm46v": Wrapper("glm4v_text", "inner"),
     "glm4v": Wrapper("glm4v_text", "inner"),
     "glm4v_moe": Wrapper("glm4v_moe_text", "inner"),
     "idefics3": Wrapper("llama", "text_model", ignore=_IDEFICS),

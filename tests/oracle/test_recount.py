@@ -196,6 +196,7 @@ WRAPPED = {
     "cohere2_vision": ("cohere2", "cohere2"),
     "exaone4_5": ("exaone4", "exaone4"),
     "gemma3": ("gemma3_text", "gemma3_text"),
+    "glm46v": ("glm4v_text", "helium"),
     "glm4v": ("glm4v_text", "helium"),
     "glm4v_moe": ("glm4v_moe_text", "glm4_moe"),
     "idefics3": ("llama", "llama"),
