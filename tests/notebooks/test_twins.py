@@ -50,7 +50,12 @@ def differences(one: ast.AST, other: ast.AST) -> list[str]:
 
 
 def test_the_notebooks_for_readers_have_a_twin():
-    for name in ("00_start_here", "01_three_ledgers", "02_read_a_new_model"):
+    for name in (
+        "00_start_here",
+        "01_three_ledgers",
+        "02_read_a_new_model",
+        "05_where_the_cost_goes",
+    ):
         assert (NOTEBOOKS / f"{name}.zh.ipynb").is_file()
 
 
