@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run one steady state and one sweep, and say how long it took."""
+    """Run one steady state, one sweep and one simulation, and say how long it took."""
     import ledgerkit as lk
     from ledgerkit.widgets._figure import renderer
 
@@ -42,6 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
         points.pareto("tpot_s", "tokens_per_s")
         points.best("tokens_per_s", subject_to={"tpot_s": 1.0})
         points.histogram("tpot_s", bins=2)
+    loop = lk.Arrivals.closed_loop(1, requests=2, prompt_tokens=64, output_tokens=4)
+    lk.simulate("llama-3.1-8b", "h100-sxm-80gb", arrivals=loop)
     # what widgets send to the page
     renderer()
     elapsed_s = time.perf_counter() - started
