@@ -8,7 +8,7 @@ from ledgerkit._techniques.point import Point, whole
 from ledgerkit._techniques.sides import Overlay, Row, State
 from ledgerkit.costs.scheduling.experts import expert_imbalance
 from ledgerkit.errors import TechniqueError
-from ledgerkit.spec.axes import Phase
+from ledgerkit.spec.axes import PHASES, Phase
 from ledgerkit.spec.feed_forward import MoeFfn
 
 
@@ -64,25 +64,40 @@ def apply_ep(state: State, *, ep: int | None = None, skew: float = 1.0) -> State
 def _waiting(state: State, skew: float) -> State:
     """Book what the fullest rank makes the others wait for."""
     layout, work = state.point.deployment, state.point.workload
-    chosen = max(
-        group.ffn.num_experts_per_tok
-        for group in state.point.model.groups
-        if isinstance(group.ffn, MoeFfn)
-    )
+    sparse = [g.ffn for g in state.point.model.groups if isinstance(g.ffn, MoeFfn)]
+    chosen = max(ffn.num_experts_per_tok for ffn in sparse)
+    ridges = _ridges(state.point)
 
     def book(phase: Phase, rows: list[Row]) -> list[Row]:
         if phase == "hold":
             return rows
         tokens = work.concurrency if phase == "decode" else work.new_tokens
-        seconds = math.fsum(
-            row.amount for row in rows if row.account == "routed_experts" and row.resource == "time"
-        )
-        late = expert_imbalance(ranks=layout.ep, tokens=tokens, per_token=chosen,
-                                experts_s=seconds, skew=skew)  # fmt: skip
+        amounts = {
+            resource: math.fsum(
+                row.amount for row in rows
+                if row.account == "routed_experts" and row.resource == resource
+            )
+            for resource in ("time", "compute", "read")
+        }  # fmt: skip
+        read_bound = amounts["compute"] < ridges[PHASES.index(phase)] * amounts["read"]
+        late = expert_imbalance(
+            ranks=layout.ep, tokens=tokens, per_token=chosen, experts_s=amounts["time"], skew=skew,
+            experts=max(ffn.num_experts for ffn in sparse) if read_bound else None,
+        )  # fmt: skip
         return [*rows, Row(phase, late.ledger, late.account, late.op, "time", late.amount, None)]
 
     note = f"ranks wait for the fullest of {layout.ep}; static skew of the experts {skew:g}"
     return state.booked(Overlay(book, notes=(note,)))
+
+
+def _ridges(point: Point) -> tuple[float, float]:
+    """FLOP per byte of prefill and decode below which reading the experts takes the time."""
+    table = point.table()
+    at = next(
+        i for i, one in enumerate(table.operations) if one.compute_account == "routed_experts"
+    )
+    prefill, decode = (price.per_byte("mid") / price.per_flop("mid") for price in table.prices[at])
+    return prefill, decode
 
 
 def remove_ep(state: State) -> State:

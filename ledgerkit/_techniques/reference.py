@@ -22,6 +22,8 @@ VERBS: tuple[Verb, ...] = (
 _LONG = {"prompt_tokens": 32_768, "output_tokens": 512, "concurrency": 8}
 _USUAL = {"prompt_tokens": 8_192, "output_tokens": 512, "concurrency": 16}
 _MANY = {"prompt_tokens": 4_096, "output_tokens": 512, "concurrency": 256}
+_SOME = _MANY | {"concurrency": 32}
+"""Few enough that ranks hit different numbers of experts."""
 _H100, _H200 = "h100-sxm-80gb", "h200-sxm-141gb"
 _TP8: Mapping[str, Any] = {"tp": 8}
 
@@ -77,7 +79,7 @@ REFERENCES: Mapping[str, Reference] = {
     "mtp": Reference(_V3, _H200, _TP8, action="apply"),
     "tensor_parallelism": Reference("llama-3.1-70b", action="apply"),
     "pipeline_parallelism": Reference("llama-3.1-70b", action="apply"),
-    "expert_parallelism": Reference(_V3, _H200, {"dp_attention": 8}, _MANY, action="apply"),
+    "expert_parallelism": Reference(_V3, _H200, {"dp_attention": 8}, _SOME, action="apply"),
     "deepep": Reference(_V3, _H200, {"dp_attention": 8, "ep": 8}, _MANY),
     "dp_attention": Reference(_V3, _H200, {"tp": 8, "ep": 8}, _LONG, action="apply"),
     "pd_disaggregation": Reference(_LLAMA, action="apply"),

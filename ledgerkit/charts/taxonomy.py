@@ -63,7 +63,8 @@ def taxonomy_page(
     Examples
     --------
     >>> import ledgerkit as lk
-    >>> taxonomy_page(lk.techniques(), language="en").to_dict()["width"]
+    >>> page = lk.charts.taxonomy_page(lk.techniques(), language="en")
+    >>> page.to_dict()["width"]
     700
     """
     language = resolve_language(language)
