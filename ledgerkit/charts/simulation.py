@@ -41,8 +41,18 @@ def _subtitle(run: Simulation, language: Language) -> str:
     return text.get(
         "simulate.subtitle", language, model=run.model.slug, replicas=run.scheduler.replicas,
         devices=run.deployment.devices, hardware=run.hardware.slug, engine=run.deployment.engine,
-        load=run.arrivals.label,
+        load=_load(run, language),
     )  # fmt: skip
+
+
+def _load(run: Simulation, language: Language) -> str:
+    """Say in words what is asked; a trace by its name."""
+    arrivals = run.arrivals
+    if arrivals.offered_per_s is not None:
+        return text.get("simulate.load.stream", language, rate=f"{arrivals.offered_per_s:g}")
+    if arrivals.concurrency is not None:
+        return text.get("simulate.load.loop", language, clients=arrivals.concurrency)
+    return arrivals.label
 
 
 def finish(

@@ -37,6 +37,8 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
         "zh": "{model}，{replicas} × {devices} × {hardware}，{engine}；{load}",
         "en": "{model} on {replicas} × {devices} × {hardware}, {engine}; {load}",
     },
+    "simulate.load.stream": {"zh": "每秒 {rate} 个请求", "en": "{rate} requests/s"},
+    "simulate.load.loop": {"zh": "{clients} 个客户端", "en": "{clients} clients"},
     "simulate.axis.time": {"zh": "时间 / s", "en": "Time, s"},
     "simulate.axis.running": {"zh": "运行中的序列", "en": "Running sequences"},
     "simulate.axis.waiting": {"zh": "排队的请求", "en": "Waiting requests"},
