@@ -185,7 +185,9 @@ def simulation_ablation(
 
     frame = rows.filter(pl.col("without") != "nothing").select(
         "cost", label=pl.col("without").map_elements(name, return_dtype=pl.String),
-        told=pl.col("cost").map_elements(lambda c: f"{round(c, 2) + 0.0:+.0%}", return_dtype=pl.String),
+        told=pl.col("cost").map_elements(
+            lambda c: f"{round(c, 2) + 0.0:+.0%}", return_dtype=pl.String
+        ),
     )  # fmt: skip
     most = max(0.01, float(frame["cost"].max() or 0.0))  # type: ignore[arg-type]
     base = alt.Chart(frame).encode(
