@@ -12,8 +12,8 @@ from ledgerkit.charts.triangle import ledger_triangle
 from ledgerkit.spec.axes import LEDGERS
 
 if TYPE_CHECKING:
-    from ledgerkit._techniques.sides import Side
     from ledgerkit._techniques.double_entry import Transfer
+    from ledgerkit._techniques.sides import Side
     from ledgerkit.charts._chart import LedgerChart
 
 __all__ = ["draw_triangle"]

@@ -205,8 +205,8 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
     },
     "loadtest.finding.uneven_steps": {
         "zh": "{cells} 的平均间隔比中位数大 10% 以上，而当时没有 prefill：机器上还有别的负载。",
-        "en": "The mean time between tokens is over 10% above the median in {cells}, though nothing "
-        "was prefilled: the machine did other things too.",
+        "en": "The mean time between tokens is over 10% above the median in {cells}, though "
+        "nothing was prefilled: the machine did other things too.",
     },
     "loadtest.finding.tokens_from_chunks": {
         "zh": "{cells} 没有 usage，token 数按数据块计。",
