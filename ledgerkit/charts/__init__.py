@@ -6,6 +6,7 @@ Themes, presets and colours are in :mod:`ledgerkit.charts.theme`; every chart ta
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.charts._loadtest_lines import loadtest_curves, loadtest_ratio
@@ -17,12 +18,6 @@ from ledgerkit.charts.cache import cache_curves
 from ledgerkit.charts.loadtest import loadtest_verdict
 from ledgerkit.charts.memory import memory_bars
 from ledgerkit.charts.panel import explorer_panel
-from ledgerkit.charts.simulation_studies import (
-    simulation_ablation,
-    simulation_crossover,
-    simulation_engines,
-    simulation_load,
-)
 from ledgerkit.charts.taxonomy import taxonomy_page
 from ledgerkit.charts.transfer import transfer_bars
 from ledgerkit.charts.triangle import ledger_triangle
@@ -30,6 +25,12 @@ from ledgerkit.charts.waterfall import stack_waterfall
 
 if TYPE_CHECKING:
     from ledgerkit.charts._chart import LedgerChart
+    from ledgerkit.charts.simulation_studies import (
+        simulation_ablation,
+        simulation_crossover,
+        simulation_engines,
+        simulation_load,
+    )
 
 __all__ = [
     "LedgerChart",
@@ -57,10 +58,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Load Altair when its chart class is asked for: a widget paints without it."""
-    if name == "LedgerChart":
-        from ledgerkit.charts._chart import LedgerChart
+# their modules load Altair, which takes longer than a widget needs to paint
+_HEAVY = {"LedgerChart": "_chart"} | dict.fromkeys(
+    ("simulation_ablation", "simulation_crossover", "simulation_engines", "simulation_load"),
+    "simulation_studies",
+)
 
-        return LedgerChart
+
+def __getattr__(name: str) -> Any:
+    """Load what needs Altair when it is asked for."""
+    if name in _HEAVY:
+        return getattr(importlib.import_module(f"{__name__}.{_HEAVY[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -42,7 +42,7 @@ sweep""",
     "config": 'lk.widgets.ConfigDrop(language="en")',
 }
 MARKS = ".ledgerkit-figure svg.marks"
-WAIT_MS = 120_000
+WAIT_MS = 60_000
 """A first sweep compiles its kernels."""
 EXECUTE = """code => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel
     .requestExecute({ code }).done.then(() => null)"""
@@ -251,4 +251,4 @@ def test_config_is_pasted_and_read_and_a_bad_one_is_explained(page: Page) -> Non
     area.blur()
     drawn(widget)
     assert widget.locator("[data-key=context] b").text_content() == "128K"
-    assert widget.get_by_role("alert").count() == 0
+    alert.wait_for(state="detached", timeout=WAIT_MS)
