@@ -32,6 +32,7 @@ __all__ = [
 
 _POINTS: Final = 400
 """Of a cumulative distribution."""
+_PADDING: Final = {"left": 24, "right": 28, "top": 18, "bottom": 18}
 PARTS: Final = ("attention_kv", "ffn_mlp", "communication", "launch", "host", "padding",
                 "recompute", "draft", "queue")  # fmt: skip
 _LINKS: Final = ("tp", "ep", "pp")
@@ -63,7 +64,8 @@ def finish(
     title = alt.Title(words, subtitle=subtitle or [],
                       anchor="start", offset=14)  # fmt: skip
     told = text.get("alt.separator", language).join(filter(None, (words, subtitle)))
-    return offline(chart.properties(title=title, description=told).configure(**style(look)))
+    whole = chart.properties(title=title, description=told, padding=_PADDING)
+    return offline(whole.configure(**style(look)))
 
 
 def word(key: str, language: Language) -> str:

@@ -111,11 +111,11 @@ def simulation_load(
         x, alt.Y("value:Q", title=word("latency.ttft_s", chosen), scale=alt.Scale(
             type="log", nice=False)),
         alt.Color("variable:N", title=None, legend=alt.Legend(orient="top"), scale=alt.Scale(
-            range=[look.text["attention_kv"], look.text["ffn_mlp"]])),
+            range=list(look.series[:2]))),
     )  # fmt: skip
     good = (
         alt.Chart(curve)
-        .mark_line(point=True, strokeWidth=2 * look.stroke, color=look.text["scheduling"])
+        .mark_line(point={"color": look.ink}, strokeWidth=2 * look.stroke, color=look.ink)
         .encode(x, alt.Y("goodput_per_s:Q", title=word("axis.goodput", chosen)))
     )
     panels: list[Any] = [lines, good]
@@ -191,7 +191,7 @@ def simulation_ablation(
     )  # fmt: skip
     most = max(0.01, float(frame["cost"].max() or 0.0))  # type: ignore[arg-type]
     base = alt.Chart(frame).encode(
-        alt.X("cost:Q", title=word("axis.cost", chosen), axis=alt.Axis(format="%"),
+        alt.X("cost:Q", title=word("axis.cost", chosen), axis=alt.Axis(format="%", tickCount=5),
               scale=alt.Scale(domainMax=1.15 * most)),
         alt.Y("label:N", title=None, sort=alt.EncodingSortField("cost", order="descending")),
     )  # fmt: skip
