@@ -42,8 +42,8 @@ sweep""",
     "config": 'lk.widgets.ConfigDrop(language="en")',
 }
 MARKS = ".ledgerkit-figure svg.marks"
-WAIT_MS = 60_000
-"""A first sweep compiles its kernels."""
+WAIT_MS = 240_000
+"""A first sweep, and a first simulation, compile their kernels."""
 EXECUTE = """code => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel
     .requestExecute({ code }).done.then(() => null)"""
 
