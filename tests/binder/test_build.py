@@ -172,7 +172,7 @@ def test_a_visitor_without_code_sees_the_explorer(visitor, server):
     page.keyboard.press("ArrowRight")
     page.wait_for_function(
         "([selector, before]) => document.querySelector(selector)?.innerHTML !== before",
-        arg=[EXPLORER, before], timeout=30_000,
+        arg=[EXPLORER, before], timeout=60_000,
     )  # fmt: skip
     assert page.locator(".jp-CodeCell .jp-InputArea:visible").count() == 0
     # Voila itself asks for formulas; nothing that the page waits for comes from elsewhere

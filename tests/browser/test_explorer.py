@@ -21,7 +21,7 @@ explorer = lk.widgets.Explorer(
 )
 explorer"""
 MARKS = ".vega-embed svg.marks"
-CHANGE_MS = 20_000
+CHANGE_MS = 60_000
 
 
 @pytest.fixture
