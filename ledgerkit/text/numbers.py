@@ -187,8 +187,8 @@ def duration(seconds: float) -> str:
 
     Examples
     --------
-    >>> duration(0.0231), duration(0.414), duration(1.25), duration(38e-6)
-    ('23.1 ms', '414 ms', '1.25 s', '38 µs')
+    >>> duration(0.0231), duration(0.414), duration(1.25), duration(38e-6), duration(15e-9)
+    ('23.1 ms', '414 ms', '1.25 s', '38 µs', '15 ns')
     """
     size = abs(seconds)
     sign = MINUS if seconds < 0 else ""
@@ -196,6 +196,8 @@ def duration(seconds: float) -> str:
         return f"{sign}{size:,.0f} s"
     if size >= 0.9995:
         return f"{sign}{_three_digits(size)} s"
+    if 0 < size < 5e-8:
+        return f"{sign}{size * 1e9:.2g} ns"
     if 0 < size < 5e-5:
         return f"{sign}{size * 1e6:.2g} µs"
     return f"{sign}{milliseconds(size)} ms"
