@@ -122,7 +122,7 @@ def _layers(
         filled=True, size=12, opacity=0.25, clip=True
     )
     line = base.transform_filter("datum.front").mark_line(
-        point=alt.OverlayMarkDef(size=20), strokeWidth=2 * look.stroke, interpolate="monotone"
+        point=alt.OverlayMarkDef(size=20), strokeWidth=2 * look.stroke
     )
     return alt.LayerChart(layer=[dots, line.encode(order=alt.Order(x))])
 

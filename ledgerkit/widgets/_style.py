@@ -35,7 +35,8 @@ _SHEET = """
 .ledgerkit .lm-Widget, .ledgerkit .widget-html-content { color: var(--lk-ink); }
 .ledgerkit .widget-checkbox label { color: var(--lk-ink); font-size: 13px; }
 .ledgerkit .widget-label { color: var(--lk-mute); text-align: left; font-size: 13px; }
-.ledgerkit .widget-hslider .widget-readout { min-width: 44px; max-width: none; width: auto; }
+.ledgerkit .widget-hslider .widget-readout { min-width: 44px; max-width: none; width: auto;
+  flex-shrink: 0; overflow: visible; white-space: nowrap; }
 .ledgerkit .widget-readout { color: var(--lk-ink); font-weight: 700; font-size: 13px; }
 .ledgerkit .widget-html-content { font-size: 13px; line-height: 1.45; }
 .ledgerkit .ledgerkit-toolbar { display: flex; align-items: center; gap: 8px; flex-wrap: wrap; }
