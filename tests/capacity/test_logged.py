@@ -6,9 +6,8 @@ digit. The printed answers never enter the computation.
 
 Left out, with the reason: V21 (its dimensions were inferred from the number), V25 and V29
 (measured as a difference of totals), V30 (repacked weights: 65.97 GiB resident against 60.77 GiB
-stored), L09, L11, L13 (no public config at hand), L18, L19 (llama.cpp of 2023), B07, B11, B12
-(models that are not built in), B13 (the published value contradicts the model's own config). V07
-is a Llama 3 70B, which has the dimensions of 3.1.
+stored), L09, L11, L13 (no public config at hand), L18, L19 (llama.cpp of 2023), B13 (the published
+value contradicts the model's own config). V07 is a Llama 3 70B, which has the dimensions of 3.1.
 """
 
 from __future__ import annotations
@@ -25,18 +24,37 @@ from ledgerkit.spec.attention import StateAttention
 
 ROWS = list(csv.DictReader(Path(__file__).with_name("logged.csv").read_text().splitlines()))
 UNITS = {"GiB": 2**30, "MiB": 2**20, "MB": 1e6, "x": 1, "blocks": 1, "tokens": 1}
-# dimensions of a Llama of 6.7B, whose config is public and not built in
-DEEPSEEK_CODER = {
-    "model_type": "llama", "hidden_size": 4096, "intermediate_size": 11008,
-    "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32,
-    "vocab_size": 32256, "max_position_embeddings": 16384,
+# public configs of models that are not built in
+CONFIGS = {
+    "deepseek-coder-6.7b": {
+        "model_type": "llama", "hidden_size": 4096, "intermediate_size": 11008,
+        "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32,
+        "vocab_size": 32256, "max_position_embeddings": 16384,
+    },
+    "mistral-small-24b-2501": {
+        "model_type": "mistral", "hidden_size": 5120, "intermediate_size": 32768,
+        "num_hidden_layers": 40, "num_attention_heads": 32, "num_key_value_heads": 8,
+        "head_dim": 128, "sliding_window": None, "vocab_size": 131072,
+        "max_position_embeddings": 32768,
+    },
+    "qwen3-4b-2507": {
+        "model_type": "qwen3", "hidden_size": 2560, "intermediate_size": 9728,
+        "num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8,
+        "head_dim": 128, "vocab_size": 151936, "max_position_embeddings": 262144,
+        "tie_word_embeddings": True,
+    },
+    "qwen2.5-1.5b": {
+        "model_type": "qwen2", "hidden_size": 1536, "intermediate_size": 8960,
+        "num_hidden_layers": 28, "num_attention_heads": 12, "num_key_value_heads": 2,
+        "vocab_size": 151936, "max_position_embeddings": 32768, "tie_word_embeddings": True,
+    },
 }  # fmt: skip
 QWEN35_9B_LAYERS = 32
 
 
 def model_of(slug: str, shared: Path) -> Any:
-    if slug == "deepseek-coder-6.7b":
-        return lk.load_model(DEEPSEEK_CODER)
+    if slug in CONFIGS:
+        return lk.load_model(CONFIGS[slug])
     if slug == "qwen3.5-9b":
         return lk.load_model(shared / "facts" / "configs" / "Qwen__Qwen3.5-9B.json")
     return lk.load_model(slug)
