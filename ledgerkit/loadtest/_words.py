@@ -84,7 +84,7 @@ def _rule(found: Diagnosis, language: str | None) -> str:
     elif rule.startswith("misfit") and found.fit is not None:
         misfit = found.fit.lack_of_fit()
         fields = {
-            "cell": misfit.worst_cell,
+            "cell": misfit.worst_cell.replace(" x ", "×"),
             "residual": percent(misfit.worst_residual, signed=True),
         }
     elif rule == "noisy" and found.fit is not None:

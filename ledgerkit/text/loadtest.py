@@ -18,7 +18,7 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
     "loadtest.kind.distinct_experts": {"zh": "被激活的不同专家数", "en": "the distinct experts"},
     "loadtest.cell": {
         "zh": "{context} × batch {concurrency}",
-        "en": "{context} x batch {concurrency}",
+        "en": "{context} × batch {concurrency}",
     },
     "loadtest.rule.kv_dominates": {
         "zh": "上下文敏感：KV 占比的下限不低于 50%。",
@@ -54,9 +54,11 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
         "(interval {low} to {high}).",
     },
     "loadtest.rule.misfit": {
-        "zh": "按该模型应有的形状拟合后，{cell} 仍偏离 {residual}：时间里有三本账之外的东西。",
-        "en": "Fitted on the model's own shape, {cell} is still off by {residual}: time is spent "
-        "outside the three ledgers.",
+        "zh": "按该模型应有的形状拟合后，{cell} 仍偏离 {residual}：时间不按序列数和 cache 增长，"
+        "先查引擎的实现（kernel 的档位、填充）和服务链路。",
+        "en": "Fitted on the model's own shape, {cell} is still off by {residual}: time does not "
+        "follow sequences and cache. Look at the engine (steps of its kernels, padding) and the "
+        "service chain first.",
     },
     "loadtest.rule.misfit_without_model": {
         "zh": "拟合在 {cell} 偏离 {residual}。MoE、窗口和 top-k 都会弯曲曲线：请给出 model=。",

@@ -86,7 +86,10 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
     "verdict.attention_kv": {"zh": "Attention / KV 账更可疑", "en": "Attention / KV"},
     "verdict.weights": {"zh": "权重读取 / FFN / 调度更可疑", "en": "weights, FFN, scheduling"},
     "verdict.mixed": {"zh": "混合瓶颈", "en": "mixed"},
-    "verdict.service": {"zh": "查服务链路", "en": "check the service chain"},
+    "verdict.service": {
+        "zh": "查服务链路、框架实现或其他开销",
+        "en": "service chain, framework or other",
+    },
     "verdict.undetermined": {"zh": "尚不能判断", "en": "undetermined"},
     "note.break_even": {"zh": "平衡点", "en": "Break-even"},
     "note.not_booked": {"zh": "不入账", "en": "Not booked"},
