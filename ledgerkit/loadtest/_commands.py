@@ -2,7 +2,8 @@
 
 Flags as documented by each project: vllm bench serve and sglang.bench_serving (random data, exact
 lengths: range ratio 0 there, 1 here), llama.cpp's tools/llama-bench and tools/batched-bench,
-ai-dynamo/aiperf, triton-inference-server/perf_analyzer (genai-perf), vllm-project/guidellm.
+ai-dynamo/aiperf, triton-inference-server/perf_analyzer (genai-perf), vllm-project/guidellm (0.8).
+The lines of sglang 0.5.23, aiperf 0.13 and guidellm 0.8.1 were run against a llama.cpp server.
 """
 
 from __future__ import annotations
@@ -107,13 +108,16 @@ def _nvidia(program: str) -> Callable[[Plan, str, str], list[str]]:
     return lines
 
 
-def _guidellm(plan: Plan, url: str, _: str) -> list[str]:
+def _guidellm(plan: Plan, url: str, served: str) -> list[str]:
     return [
         _line(
-            "guidellm", "benchmark", "--target", url, "--profile", "concurrent",
-            "--rate", cell.concurrency, "--max-requests", _WAVES * cell.concurrency,
-            "--data", f"prompt_tokens={cell.prompt_tokens},output_tokens={cell.output_tokens}",
-            "--random-seed", seed, "--output-path", f"{name}.json",
+            "guidellm", "run", "--backend",
+            f"kind=openai_http,target={url},model={served},request_format=/v1/completions",
+            "--profile", f"kind=concurrent,streams={cell.concurrency}",
+            "--constraint", f"kind=max_requests,count={_WAVES * cell.concurrency}",
+            "--data", f"kind=synthetic_text,prompt_tokens={cell.prompt_tokens},"
+            f"output_tokens={cell.output_tokens}",
+            "--seed", f"kind=static,value={seed}", "--output", f"kind=json,path={name}.json",
         )
         for cell, name, seed in _runs(plan)
     ]  # fmt: skip

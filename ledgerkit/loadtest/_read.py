@@ -210,7 +210,12 @@ _READERS: tuple[tuple[Callable[[set[str], dict[str, Any]], bool], _Reader], ...]
     (lambda keys, _: {"pp", "tg", "pl", "t_tg"} <= keys, _read_llama.llama_batched_bench),
     (lambda keys, _: "total_output_tokens_retokenized" in keys, _read_json.sglang),
     (lambda keys, _: {"model_id", "total_input_tokens"} <= keys, _read_json.vllm),
-    (lambda keys, _: {"metadata", "metrics", "error"} <= keys, _read_json.aiperf_records),
+    (
+        lambda keys, row: (
+            {"metadata", "metrics"} <= keys and "request_start_ns" in (row["metadata"] or ())
+        ),
+        _read_json.aiperf_records,
+    ),
     (
         lambda keys, _: (
             "aiperf_version" in keys or ("schema_version" in keys and "time_to_first_token" in keys)

@@ -141,6 +141,8 @@ def _unclocked(row: dict[str, Any], accepted: Any) -> dict[str, Any]:
     return {
         "itl_s": step,
         "itl_method": method,
+        # sglang's own mean over the run; vllm tells none
+        "concurrency": row.get("concurrency"),
         "tokens_per_chunk": float(accepted) if accepted else None,
         "tokens_per_s": row.get("output_throughput"),
         "tokens_per_s_one": 1.0 / step if step else None,
@@ -212,15 +214,28 @@ def aiperf(rows: Rows) -> Found:
         version = str(row.get("schema_version", "1.0"))
         if version.partition(".")[0] != "1":
             raise _refuse("aiperf", "schema_version", version, "1.x")
-        config = row.get("input_config") or {}
-        asked = (config.get("loadgen") or {}).get("concurrency", config.get("concurrency"))
+        asked = _aiperf_concurrency(row.get("input_config") or {})
         if asked is None:
             raise _refuse(
-                "aiperf", "no loadgen.concurrency in input_config", sorted(config),
-                "a run with --concurrency; else read profile_export.jsonl beside it",
+                "aiperf", "no concurrency in input_config", sorted(row.get("input_config") or {}),
+                "a run with one --concurrency; else read profile_export.jsonl beside it",
             )  # fmt: skip
-        cells.append(_profiled(row, float(asked)))
+        achieved = _statistic(row, "effective_concurrency", "avg")
+        cells.append(_profiled(row, asked) | {"concurrency": achieved})
     return "aiperf", cells, [], {"version": rows[0].get("aiperf_version")}
+
+
+def _aiperf_concurrency(config: dict[str, Any]) -> float | None:
+    """What was asked for: by phase since 0.13, under ``loadgen`` before."""
+    asked = {
+        phase["concurrency"]
+        for phase in config.get("phases") or ()
+        if phase.get("kind") == "profiling" and phase.get("concurrency") is not None
+    }
+    if len(asked) == 1:
+        return float(asked.pop())
+    before = (config.get("loadgen") or {}).get("concurrency", config.get("concurrency"))
+    return None if before is None else float(before)
 
 
 def aiperf_records(rows: Rows) -> Found:
@@ -230,7 +245,7 @@ def aiperf_records(rows: Rows) -> Found:
     requests = []
     for i, row in enumerate(kept):
         told = row["metrics"] or {}
-        failed = row["error"] is not None
+        failed = row.get("error") is not None
         start = (row["metadata"]["request_start_ns"] - begun) / 1e9
         end = (row["metadata"]["request_end_ns"] - begun) / 1e9
         times: list[float] = []

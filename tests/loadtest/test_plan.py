@@ -122,12 +122,12 @@ def test_nothing_left_to_run_is_an_error():
 def test_commands_run_every_cell_at_its_concurrency(planned, tool):
     lines = planned.commands(tool, served="org/model").splitlines()
     assert len(lines) == len(planned.order)
-    flag = {"vllm": "--max-concurrency", "sglang": "--max-concurrency", "guidellm": "--rate"}
+    flag = {"vllm": "--max-concurrency", "sglang": "--max-concurrency", "guidellm": "--profile"}
     for (place, _), line in zip(planned.order, lines, strict=True):
         words = shlex.split(line)
         cell = planned.cells[place]
         at = words[words.index(flag.get(tool, "--concurrency")) + 1]
-        assert int(at) == cell.concurrency
+        assert int(at.rpartition("=")[2]) == cell.concurrency
         assert any(str(cell.prompt_tokens) in word for word in words)
         assert any(str(cell.output_tokens) in word for word in words)
     assert len(set(lines)) == len(lines)  # every run has a seed and a file of its own
