@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Literal
 from ledgerkit.errors import LedgerError, TechniqueError
 from ledgerkit.spec.axes import Phase, Resource
 from ledgerkit.text import get
-from ledgerkit.text.numbers import context, count
+from ledgerkit.text.numbers import context, count, si
 
 if TYPE_CHECKING:
     from ledgerkit._techniques.double_entry import Transfer
 
-__all__ = ["BreakEven", "counts", "find", "sample"]
+__all__ = ["BreakEven", "axis_value", "counts", "find", "sample"]
 
-_WHOLE = ("context", "prompt_tokens", "query_tokens", "concurrency", "output_tokens",
-          "cached_tokens")  # fmt: skip
+_TOKENS = ("context", "prompt_tokens", "query_tokens", "output_tokens", "cached_tokens")
+_WHOLE = (*_TOKENS, "concurrency")
 _SAMPLES = 25
 _BISECTIONS = 60
 
@@ -76,13 +76,13 @@ class BreakEven:
             "resource": get(f"resource.{self.resource}", language),
             "phase": get(f"phase.{self.phase}", language),
             "point": self._point(language),
-            "low": _number(self.low),
-            "high": _number(self.high),
+            "low": axis_value(self.axis, self.low, exact=True),
+            "high": axis_value(self.axis, self.high, exact=True),
         }
         if self.first is None:
             return get(f"transfer.always.{self.before}", language, **fields)
         return get(f"transfer.turns.{self.before}_{self.after}", language,
-                   value=_number(self.first), **fields)  # fmt: skip
+                   value=axis_value(self.axis, self.first, exact=True), **fields)  # fmt: skip
 
     def _point(self, language: str | None) -> str:
         """Where the other axis stands: the prompt where concurrency moves."""
@@ -101,7 +101,22 @@ def _axis_word(axis: str, language: str | None) -> str:
         return axis
 
 
-def _number(value: float) -> str:
+def axis_value(axis: str, value: float, *, exact: bool = False) -> str:
+    """Write a value along an axis, with its unit; ``exact``: 2,634 tokens, not 2.6K.
+
+    Examples
+    --------
+    >>> axis_value("context", 8192), axis_value("context", 2634, exact=True)
+    ('8K', '2,634')
+    >>> axis_value("link_bytes_per_s", 64e9), axis_value("reuse_interval_s", 10.7)
+    ('64.0 GB/s', '10.7 s')
+    """
+    if axis.endswith("_bytes_per_s"):
+        return si(value, "B/s")
+    if axis.endswith("_s"):
+        return f"{value:,.3g} s" if value < 1000 else f"{count(value)} s"
+    if axis in _TOKENS and not exact:
+        return context(value)
     return count(value) if float(value).is_integer() else f"{value:.4g}"
 
 

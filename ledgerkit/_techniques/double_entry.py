@@ -330,7 +330,8 @@ class Transfer:
         -------
         polars.DataFrame
             Columns: value (along the axis), before, after, crossing (null where there is none) and
-            what the figure says around them.
+            what the figure says around them. Where nothing is paid before (a prefix kept for its
+            next use), ``sides`` is ``saved_paid``: before is what is saved, after what is paid.
         """
         chosen: Phase = phase or ("hold" if resource == "resident" else "decode")
         names = None if accounts is None else tuple(accounts)

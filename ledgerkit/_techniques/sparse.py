@@ -137,6 +137,9 @@ def _blockwise(model: Model, ratio: int, kept: int, label: str) -> Model:
         return replaced(group, changed(attention, indexer=indexer))
 
     note = f"{label}: one compressed key per {ratio} tokens, {kept} tokens attended to; no weights"
+    if label == "NSA":
+        # the paper names the networks and gives no sizes: a number here would be invented
+        note += " (the paper gives no size for its compressing and gating networks)"
     return rebuild(model, change, label, note)
 
 

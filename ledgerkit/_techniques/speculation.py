@@ -13,12 +13,10 @@ the verifying steps. MTP drafts with the model's own block: embedding and head a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 
 from ledgerkit._amounts import PhaseAmounts, run_step
 from ledgerkit._scheduling.steps import draft_of_mtp
 from ledgerkit._techniques.point import Point, whole
-from ledgerkit._techniques.rebuild import replaced, resized
 from ledgerkit._techniques.sides import Overlay, Row, Side, State
 from ledgerkit.catalog.models import load_model
 from ledgerkit.costs.linear import SOURCE as FROM_WEIGHTS
@@ -49,28 +47,13 @@ def apply_speculation(
 def apply_mtp(state: State, *, acceptance: float = 0.85, draft_tokens: int = 1) -> State:
     """Draft with the model's own multi-token-prediction block."""
     model = state.point.model
-    block = _block_of(model)
+    block = draft_of_mtp(model)
     if block is None:
         raise TechniqueError(
             f"{model.slug} has no MTP block", given=model.slug,
             fix="take a model with one (DeepSeek-V3, MiMo, GLM-4.5), or 'speculative_decoding'",
         )  # fmt: skip
     return _speculate(state, block, acceptance, whole("draft_tokens", draft_tokens), mtp=True)
-
-
-@lru_cache(maxsize=32)
-def _block_of(model: Model) -> Model | None:
-    draft = draft_of_mtp(model)
-    if draft is None:
-        return None
-    group = draft.groups[0]
-    # what joins the two inputs is a layer's work like any other; all of it books to the draft
-    weights = [
-        resized(w, w.shape, ledger="ffn_mlp", account="dense") if w.ledger == "scheduling" else w
-        for w in group.weights
-    ]
-    fields = {name: getattr(draft, name) for name in Model.model_fields}
-    return Model(**(fields | {"groups": (replaced(group, weights=weights),)}))
 
 
 def _speculate(

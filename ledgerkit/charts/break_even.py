@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 from ledgerkit import text
+from ledgerkit._techniques.break_even import axis_value
 from ledgerkit.charts import theme as themes
 from ledgerkit.charts._lines import LogAxis
 from ledgerkit.charts._page import foot, header, meta, resolve_language
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["break_even_curves", "draw_break_even"]
 
 COLUMNS: Final = (
-    "value", "before", "after", "crossing", "first", "axis", "resource", "phase", "accounts",
-    "model", "before_label", "after_label", "title_zh", "title_en", "deployment_zh",
+    "value", "before", "after", "sides", "crossing", "first", "axis", "resource", "phase",
+    "accounts", "model", "before_label", "after_label", "title_zh", "title_en", "deployment_zh",
     "deployment_en", "sentence_zh", "sentence_en", "prompt_tokens", "concurrency",
 )  # fmt: skip
 _LEFT: Final = 84.0
@@ -68,11 +69,18 @@ def break_even_curves(
     Examples
     --------
     >>> import ledgerkit as lk
-    >>> work = lk.Workload(prompt_tokens=8192, output_tokens=512, concurrency=8)
-    >>> found = lk.transfer("mqa", model="llama-3.1-8b", hardware="h100-sxm-80gb", workload=work)
-    >>> chart = break_even_curves(found.curve("context", "read"), language="en")
-    >>> chart.to_dict()["usermeta"]["ledgerkit"]["title"]
-    'MQA: from where does it pay?'
+    >>> work = lk.Workload(prompt_tokens=512, output_tokens=256, concurrency=8)
+    >>> drafting = lk.transfer(
+    ...     "speculative_decoding",
+    ...     model="llama-3.1-8b",
+    ...     hardware="h100-sxm-80gb",
+    ...     workload=work,
+    ...     draft="llama-3.2-1b",
+    ...     acceptance=0.6,
+    ... )
+    >>> chart = break_even_curves(drafting.curve("concurrency"), language="en")
+    >>> chart.to_dict()["usermeta"]["ledgerkit"]["finding"].partition(":")[0]
+    'time, decode, prompt 512'
     """
     language = resolve_language(language)
     look = themes.resolve_theme(theme)
@@ -107,21 +115,18 @@ def break_even_curves(
     )
 
 
-def _position(axis: str, value: float) -> str:
-    if axis in _CONTEXTS:
-        return numbers.context(value)
-    return numbers.count(value) if axis == "concurrency" else f"{value:.3g}"
-
-
-def _exact(axis: str, value: float) -> str:
-    return numbers.count(value) if axis in (*_CONTEXTS, "concurrency") else f"{value:.4g}"
-
-
 def _powers(low: float, high: float, base: float) -> list[float]:
     start = math.ceil(math.log(low, base) - 1e-9)
     end = math.floor(math.log(high, base) + 1e-9)
     step = max(1, math.ceil((end - start + 1) / 8))
     return [base**power for power in range(start, end + 1, step)]
+
+
+def _ticks(axis: str, low: float, high: float) -> list[float]:
+    """Powers of four where tokens are counted, of two for sequences, decimal ones elsewhere."""
+    if axis in _CONTEXTS:
+        return _powers(low, high, 4.0)
+    return _powers(low, high, 2.0) if axis == "concurrency" else _nice(low, high)
 
 
 def _nice(low: float, high: float) -> list[float]:
@@ -149,12 +154,16 @@ def _draw(canvas: Canvas, top: float, rows: list[dict[str, Any]], language: Lang
     low, high = min(amounts), max(amounts)
     if high / low < 1.2:
         low, high = low / 1.1, high * 1.1
+    low /= (high / low) ** 0.12  # room for the mark of a crossing near the axis
     bottom = top + _HEIGHT
     up = LogAxis(bottom, top + 12, low, high)
-    for tick in _powers(min(values), max(values), 4.0 if first["axis"] in _CONTEXTS else 2.0):
+    for tick in _ticks(first["axis"], min(values), max(values)):
         x = across.at(tick)
         canvas.segment((x, top), (x, bottom), look.grid)
-        canvas.text(x, bottom + 15, _position(first["axis"], tick), align="center")
+        words = axis_value(first["axis"], tick)
+        # the last one may not leave the page
+        x = min(x, canvas.width - 4 - text_width(words, themes.SMALL) / 2)
+        canvas.text(x, bottom + 15, words, align="center")
     for tick in _nice(low, high):
         y = up.at(tick)
         canvas.segment((_LEFT, y), (right, y), look.grid)
@@ -185,9 +194,10 @@ def _axis_name(axis: str, language: Language) -> str:
 def _draw_key(canvas: Canvas, y: float, first: dict[str, Any], language: Language) -> None:
     look, x = canvas.theme, themes.MARGIN
     same = first["before_label"] == first["after_label"]
-    for side, color, dash in (("before", look.mute, (6, 4)), ("after", look.ink, ())):
+    sides = first["sides"].split("_")
+    for side, color, dash in zip(sides, (look.mute, look.ink), ((6, 4), ()), strict=True):
         canvas.segment((x, y), (x + 26, y), color, width=2.2, dash=dash, level=MARK)
-        label = first["model"] if same else first[f"{side}_label"]
+        label = first["model"] if same else first.get(f"{side}_label", first["model"])
         words = text.get(f"break_even.{side}", language, label=label)
         canvas.text(x + 34, y, words, color=look.ink)
         x += 34 + text_width(words, themes.SMALL) + 20
@@ -206,14 +216,17 @@ def _draw_crossing(
     amount = left["after"] * (right["after"] / left["after"]) ** part
     at = (across.at(value), up.at(amount))
     canvas.segment((at[0], at[1]), (at[0], up.start), look.ink, dash=(2, 3))
-    words = text.get("break_even.mark", language,
-                     value=_exact(first["axis"], first["first"] or value))  # fmt: skip
+    stands = axis_value(first["axis"], first["first"] or value, exact=True)
+    words = text.get("break_even.mark", language, value=stands)
     tip = {words: amount_writer(first["resource"])(amount)}
     canvas.symbol(at, "circle", 110, fill=look.background, stroke=look.ink, width=2.2, level=FOCUS,
                   tip=tip)  # fmt: skip
     width = text_width(words, themes.LABEL, bold=True)
     fits = at[0] + 14 + width < canvas.width - themes.MARGIN
-    canvas.text(at[0] + (14 if fits else -14), min(at[1] + 22, up.start - 12), words,
+    # where the curve does not go: it falls to the right below, or comes from the left above
+    above = (right["after"] < left["after"]) == fits
+    y = max(at[1] - 16, up.end + 8) if above else min(at[1] + 22, up.start - 12)
+    canvas.text(at[0] + (14 if fits else -14), y, words,
                 size=themes.LABEL, bold=True, color=look.ink,
                 align="left" if fits else "right")  # fmt: skip
 

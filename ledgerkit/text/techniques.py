@@ -12,8 +12,8 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
     "transfer.axis.output_tokens": {"zh": "输出 token 数", "en": "output tokens"},
     "transfer.axis.cached_tokens": {"zh": "命中缓存的 token 数", "en": "cached tokens"},
     "transfer.axis.acceptance": {"zh": "接受率", "en": "acceptance"},
-    "transfer.axis.link_bytes_per_s": {"zh": "链路带宽（B/s）", "en": "link rate (B/s)"},
-    "transfer.axis.reuse_interval_s": {"zh": "复用间隔（s）", "en": "reuse interval (s)"},
+    "transfer.axis.link_bytes_per_s": {"zh": "链路带宽", "en": "link rate"},
+    "transfer.axis.reuse_interval_s": {"zh": "复用间隔", "en": "reuse interval"},
     "transfer.at.concurrency": {"zh": "并发 {value}", "en": "concurrency {value}"},
     "transfer.at.prompt": {"zh": "prompt {value}", "en": "prompt {value}"},
     "transfer.always.gain": {
@@ -111,6 +111,8 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
     },
     "break_even.before": {"zh": "改前：{label}", "en": "before: {label}"},
     "break_even.after": {"zh": "改后：{label}", "en": "after: {label}"},
+    "break_even.saved": {"zh": "省下：{label}", "en": "saved: {label}"},
+    "break_even.paid": {"zh": "多付：{label}", "en": "paid: {label}"},
     "break_even.accounts": {
         "zh": "只计账户 {accounts}，不含权重",
         "en": "accounts {accounts} only, without weights",

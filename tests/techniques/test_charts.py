@@ -121,6 +121,22 @@ def test_the_mark_of_a_break_even_stands_on_both_curves(mla):
     assert len(marks_of(chart, "point")) == 1
 
 
+def test_a_prefix_is_kept_while_what_it_saves_exceeds_what_it_pays():
+    work = lk.Workload(prompt_tokens=8192, output_tokens=512, concurrency=16)
+    kept = lk.transfer("prefix_cache", model="llama-3.1-8b", hardware="h100-sxm-80gb",
+                       workload=work, reuse_interval_s=10.0, pool_bytes=60e9)  # fmt: skip
+    table = kept.curve("reuse_interval_s", phase="hold")
+    assert table["sides"].unique().to_list() == ["saved_paid"]
+    assert table["before"].n_unique() == 1  # one use saves the same, however long it takes
+    ratio = table["after"] / table["value"]
+    assert ratio.max() == pytest.approx(ratio.min(), rel=1e-9)
+    crossing = table["crossing"][0]
+    assert crossing * ratio[0] == pytest.approx(table["before"][0], rel=1e-6)
+    for language, word in (("zh", "平衡点 10.7 s"), ("en", "break-even 10.7 s")):
+        chart = kept.chart("break_even", axis="reuse_interval_s", phase="hold", language=language)
+        assert word in str(chart.to_dict())
+
+
 def test_the_arrow_of_a_technique_leads_from_before_to_after(mla):
     chart = mla.chart("triangle", language="en")
     heads = [m for m in marks_of(chart, "point") if m.get("shape") == "triangle"]
