@@ -25,12 +25,18 @@ from ledgerkit.charts.waterfall import stack_waterfall
 
 if TYPE_CHECKING:
     from ledgerkit.charts._chart import LedgerChart
+    from ledgerkit.charts.simulation import (
+        simulation_books,
+        simulation_latency,
+        simulation_timeline,
+    )
     from ledgerkit.charts.simulation_studies import (
         simulation_ablation,
         simulation_crossover,
         simulation_engines,
         simulation_load,
     )
+    from ledgerkit.charts.sweep import sweep_points
 
 __all__ = [
     "LedgerChart",
@@ -49,20 +55,31 @@ __all__ = [
     "open_figure",
     "save_figure",
     "simulation_ablation",
+    "simulation_books",
     "simulation_crossover",
     "simulation_engines",
+    "simulation_latency",
     "simulation_load",
+    "simulation_timeline",
     "stack_waterfall",
+    "sweep_points",
     "taxonomy_page",
     "transfer_bars",
 ]
 
 
 # their modules load Altair, which takes longer than a widget needs to paint
-_HEAVY = {"LedgerChart": "_chart"} | dict.fromkeys(
-    ("simulation_ablation", "simulation_crossover", "simulation_engines", "simulation_load"),
-    "simulation_studies",
-)
+_HEAVY = {
+    "LedgerChart": "_chart",
+    "simulation_ablation": "simulation_studies",
+    "simulation_books": "simulation",
+    "simulation_crossover": "simulation_studies",
+    "simulation_engines": "simulation_studies",
+    "simulation_latency": "simulation",
+    "simulation_load": "simulation_studies",
+    "simulation_timeline": "simulation",
+    "sweep_points": "sweep",
+}
 
 
 def __getattr__(name: str) -> Any:

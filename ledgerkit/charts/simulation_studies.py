@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
 import altair as alt
 import polars as pl
 
 from ledgerkit import text
 from ledgerkit.charts._page import resolve_language
-from ledgerkit.charts.simulation import finish, share_bars, shares_of_parts, word
+from ledgerkit.charts.simulation import finish, needs, share_bars, shares_of_parts, word
 from ledgerkit.charts.theme import Theme, resolve_theme
 from ledgerkit.errors import FigureError
+from ledgerkit.text import numbers
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+_ENGINES: Final = ("engine", "ledger", "account", "share")
+_LOAD: Final = ("rate_per_s", "ttft_s_p50", "ttft_s_p99", "goodput_per_s", "goodput_share")
+_CROSSOVER: Final = ("clients", "speedup", "setting")
 
 __all__ = ["simulation_ablation", "simulation_crossover", "simulation_engines", "simulation_load"]
 
@@ -51,13 +53,23 @@ def simulation_engines(
     >>> run = lk.simulate("llama-3.1-8b", "h100-sxm-80gb", arrivals=stream)
     >>> books = run.engines(["vllm", "sglang", "llama.cpp"])[1]
     >>> chart = simulation_engines(books, language="en")
-    >>> lk.charts.describe(chart)
+    >>> lk.charts.describe(chart).partition(". ")[0]
     'Same model, same machine: the books of several engines'
     """
     chosen, look = resolve_language(language), resolve_theme(theme)
-    _needs(books, ("engine", "ledger", "account", "share"))
+    needs(books, _ENGINES)
     frame = shares_of_parts(books, ["engine"], chosen)
-    return finish(share_bars(frame, "engine", chosen, look), "engines", subtitle, chosen, look)
+    busy = frame.filter(~pl.col("part").is_in(["attention_kv", "ffn_mlp", "queue"]))
+    overhead = busy.group_by("engine", maintain_order=True).agg(pl.col("share").sum())
+    least, most = (overhead.sort("share", maintain_order=True).row(i) for i in (0, -1))
+    finding = text.get(
+        "simulate.engines.finding", chosen, least=least[0], least_share=numbers.percent(least[1]),
+        most=most[0], most_share=numbers.percent(most[1]),
+    )  # fmt: skip
+    return finish(
+        share_bars(frame, "engine", chosen, look), "engines", subtitle, finding,
+        {"language": chosen, "theme": look.name}, look, {"books": (books, _ENGINES)},
+    )  # fmt: skip
 
 
 def simulation_load(
@@ -95,23 +107,29 @@ def simulation_load(
     >>> curve = run.load_curve([2, 4, 8, 16, 32], ttft_s=0.2)
     >>> chart = simulation_load(curve, language="en")
     >>> lk.charts.describe(chart)
-    'Load curve: time to first token, and goodput'
+    'Load curve: time to first token, and goodput. Latency holds up to 16 requests/s'
     """
     chosen, look = resolve_language(language), resolve_theme(theme)
-    _needs(curve, ("rate_per_s", "ttft_s_p50", "ttft_s_p99", "goodput_per_s", "goodput_share"))
+    needs(curve, _LOAD)
     curve = curve.sort("rate_per_s")
     knee = _knee(curve)
     x = alt.X("rate_per_s:Q", title=word("axis.rate", chosen))
     long = curve.select("rate_per_s", p50="ttft_s_p50", p99="ttft_s_p99").unpivot(
         ["p50", "p99"], index="rate_per_s"
-    ).with_columns(pl.col("variable").replace_strict(
-        {name: word(name, chosen) for name in ("p50", "p99")}
-    ))  # fmt: skip
+    )
+    hue = alt.Color(
+        "variable:N",
+        title=None,
+        legend=None,
+        scale=alt.Scale(domain=["p50", "p99"], range=list(look.series[:2])),
+    )
     lines = alt.Chart(long).mark_line(point=True, strokeWidth=2 * look.stroke).encode(
         x, alt.Y("value:Q", title=word("latency.ttft_s", chosen), scale=alt.Scale(
-            type="log", nice=False)),
-        alt.Color("variable:N", title=None, legend=alt.Legend(orient="top"), scale=alt.Scale(
-            range=list(look.series[:2]))),
+            type="log", nice=False)), hue,
+    )  # fmt: skip
+    ends = long.group_by("variable", maintain_order=True).last()
+    lines += alt.Chart(ends).mark_text(align="left", dx=8, fontSize=12).encode(
+        x, y="value:Q", text="variable:N", color=hue
     )  # fmt: skip
     good = (
         alt.Chart(curve)
@@ -127,8 +145,13 @@ def simulation_load(
             text="label:N"
         )
         panels = [lines + rule + told, good + rule]
-    chart = alt.hconcat(*[panel.properties(width=280, height=240) for panel in panels])
-    return finish(chart, "load", subtitle, chosen, look)
+    chart = alt.hconcat(*[panel.properties(width=280, height=240) for panel in panels], spacing=44)
+    finding = (
+        text.get("simulate.load.no_knee", chosen) if knee is None
+        else text.get("simulate.load.finding", chosen, rate=f"{knee:.3g}")
+    )  # fmt: skip
+    options = {"language": chosen, "theme": look.name}
+    return finish(chart, "load", subtitle, finding, options, look, {"curve": (curve, _LOAD)})
 
 
 def _knee(curve: pl.DataFrame) -> float | None:
@@ -169,14 +192,21 @@ def simulation_ablation(
     Examples
     --------
     >>> import ledgerkit as lk
-    >>> stream = lk.Arrivals.poisson(6.0, requests=100, prompt_tokens=1024, output_tokens=64)
-    >>> run = lk.simulate("llama-3.1-8b", "h100-sxm-80gb", arrivals=stream)
+    >>> clients = lk.Arrivals.closed_loop(
+    ...     64,
+    ...     requests=300,
+    ...     prompt_tokens=2048,
+    ...     output_tokens=lk.Lengths.exponential(256),
+    ...     shared_prefix_tokens=1536,
+    ...     prefixes=4,
+    ... )
+    >>> run = lk.simulate("llama-3.1-8b", "h100-sxm-80gb", arrivals=clients)
     >>> chart = simulation_ablation(run.ablation(), language="en")
-    >>> lk.charts.describe(chart)
+    >>> lk.charts.describe(chart).partition(". ")[0]
     'Without a mechanism, the same requests take longer by'
     """
     chosen, look = resolve_language(language), resolve_theme(theme)
-    _needs(rows, ("without", "cost"))
+    needs(rows, ("without", "cost"))
     known = set(text.keys())
 
     def name(without: str) -> str:
@@ -198,7 +228,12 @@ def simulation_ablation(
     bars = base.mark_bar(color=look.fill["scheduling"], height=18)
     words = base.mark_text(align="left", dx=5, color=look.ink, fontSize=12).encode(text="told:N")
     chart = (bars + words).properties(width=520, height=36 * max(1, frame.height))
-    return finish(chart, "ablation", subtitle, chosen, look)
+    worst = frame.sort("cost", descending=True, maintain_order=True).row(0, named=True)
+    finding = text.get("simulate.ablation.finding", chosen, name=worst["label"],
+                       cost=worst["told"])  # fmt: skip
+    options = {"language": chosen, "theme": look.name}
+    return finish(chart, "ablation", subtitle, finding, options, look,
+                  {"rows": (rows, ("without", "cost"))})  # fmt: skip
 
 
 def simulation_crossover(
@@ -234,36 +269,51 @@ def simulation_crossover(
     ... )
     >>> chart = simulation_crossover(rows, language="en")
     >>> lk.charts.describe(chart)
-    'Speculation pays until the batch is large'
+    'Speculation pays until the batch is large. 4 drafts: pays up to 16 clients'
     """
     chosen, look = resolve_language(language), resolve_theme(theme)
-    _needs(rows, ("clients", "speedup", "setting"))
+    needs(rows, _CROSSOVER)
     if rows["setting"].n_unique() > len(look.series):
         raise FigureError("too many settings to tell apart", given=rows["setting"].n_unique(),
                           allowed=f"up to {len(look.series)}")  # fmt: skip
-    lines = alt.Chart(rows).mark_line(point=True, strokeWidth=2 * look.stroke).encode(
-        alt.X("clients:Q", title=word("axis.clients", chosen), scale=alt.Scale(
-            type="log", base=2, nice=False), axis=alt.Axis(values=_powers(rows), grid=True)),
-        alt.Y("speedup:Q", title=word("axis.speedup", chosen), scale=alt.Scale(zero=False)),
-        alt.Color("setting:N", title=None, sort=None, scale=alt.Scale(range=list(look.series))),
+    x = alt.X(
+        "clients:Q",
+        title=word("axis.clients", chosen),
+        scale=alt.Scale(type="log", base=2, nice=False),
+        axis=alt.Axis(values=_powers(rows), grid=True),
+    )
+    hue = alt.Color("setting:N", sort=None, legend=None, scale=alt.Scale(range=list(look.series)))
+    y = alt.Y("speedup:Q", title=word("axis.speedup", chosen), scale=alt.Scale(zero=False))
+    lines = alt.Chart(rows).mark_line(point=True, strokeWidth=2 * look.stroke).encode(x, y, hue)
+    starts = rows.sort("clients").group_by("setting", maintain_order=True).first()
+    # named where the lines are furthest apart: before the first point they all begin
+    names = alt.Chart(starts).mark_text(align="left", dx=8, dy=-10, fontSize=12).encode(
+        x, y, hue, text="setting:N"
     )  # fmt: skip
     one = (
         alt.Chart(pl.DataFrame({"speedup": [1.0]}))
         .mark_rule(color=look.alert, strokeDash=[4, 3])
         .encode(y="speedup:Q")
     )
-    chart = (lines + one).properties(width=480, height=280)
-    return finish(chart, "crossover", subtitle, chosen, look)
+    chart = (lines + one + names).properties(width=520, height=280)
+    finding = text.get("alt.separator", chosen).join(
+        _until(str(name[0]), part, chosen)
+        for name, part in rows.sort("clients").group_by("setting", maintain_order=True)
+    )
+    options = {"language": chosen, "theme": look.name}
+    return finish(chart, "crossover", subtitle, finding, options, look,
+                  {"rows": (rows, _CROSSOVER)})  # fmt: skip
+
+
+def _until(name: str, rows: pl.DataFrame, language: text.Language) -> str:
+    """Up to how many clients speculation pays, of those that were tried."""
+    pays = rows.filter(pl.col("speedup") > 1)["clients"].to_list()
+    top = max(rows["clients"].to_list())
+    key = "never" if not pays else "always" if max(pays) == top else "until"
+    clients = f"{max(pays, default=top):,}"
+    return text.get(f"simulate.crossover.{key}", language, name=name, clients=clients)
 
 
 def _powers(rows: pl.DataFrame) -> list[int]:
     top = int(rows["clients"].max())  # type: ignore[arg-type]
     return [2**i for i in range(int(math.log2(max(1, top))) + 1)]
-
-
-def _needs(frame: pl.DataFrame, columns: Sequence[str]) -> None:
-    missing = [name for name in columns if name not in frame.columns]
-    if missing:
-        raise FigureError("a column is missing", given=missing, allowed=", ".join(columns))
-    if frame.is_empty():
-        raise FigureError("the frame has no row", given=0)

@@ -9,32 +9,26 @@ import polars as pl
 
 from ledgerkit import text
 from ledgerkit.charts._offline import offline
-from ledgerkit.charts._page import resolve_language
+from ledgerkit.charts._page import meta, resolve_language
 from ledgerkit.charts.theme import FONT_STACK, Theme, resolve_theme
 from ledgerkit.errors import FigureError
 
 if TYPE_CHECKING:
     from ledgerkit._sweep import Sweep
 
-__all__ = ["draw_points"]
+__all__ = ["draw_points", "style", "sweep_points"]
 
 MOST_POINTS: Final = 4_000
 """More would make the notebook heavy; the front is always drawn whole."""
+_TINT: Final = 0.35
+"""Of a point's colour that is left beside the front; opaque, so that a PDF stays small."""
 
 
 def draw_points(
-    sweep: Sweep,
-    *,
-    x: str,
-    y: str,
-    color: str | None = "model",
-    facet: str | None = None,
-    language: str | None = None,
-    theme: str | Theme | None = None,
-    max_points: int = MOST_POINTS,
-    log: bool = True,
-) -> alt.TopLevelMixin:
-    """Draw a sweep as a scatter, its Pareto front as a line in each colour and facet.
+    sweep: Sweep, *, x: str, y: str, color: str | None = "model", facet: str | None = None,
+    max_points: int = MOST_POINTS, log: bool = True, **options: Any,
+) -> alt.TopLevelMixin:  # fmt: skip
+    """Draw a sweep; other options as in :func:`sweep_points`.
 
     Parameters
     ----------
@@ -44,12 +38,12 @@ def draw_points(
         Numeric columns.
     color, facet : str, optional
         Fields with at most six values each.
-    language : {"zh", "en"}, optional
-    theme : {"article", "slide", "dark"} or Theme, optional
     max_points : int
-        Of the other points at most so many are drawn, evenly thinned, and the figure says so.
+        Beside the front at most so many are drawn, evenly thinned, and the figure says so.
     log : bool
         Logarithmic axes.
+    **options : object
+        ``language``, ``theme``.
 
     Returns
     -------
@@ -60,35 +54,86 @@ def draw_points(
     FigureError
         Nothing to draw, or a field with too many values.
     """
+    fields = tuple(dict.fromkeys(name for name in (color, facet) if name))
+    frame = sweep.select(*dict.fromkeys((*fields, x, y))).collect()
+    kept = _drawable(frame, x, y, log=log)
+    step = max(1, -(-kept.height // max_points))
+    points = kept
+    if step > 1:
+        points = pl.concat([kept.gather_every(step), _front(kept, x, y, fields)])
+    return sweep_points(
+        points, x=x, y=y, color=color, facet=facet, log=log, total=kept.height,
+        dropped=frame.height - kept.height, **options,
+    )  # fmt: skip
+
+
+def sweep_points(
+    points: pl.DataFrame, *, x: str, y: str, color: str | None = None, facet: str | None = None,
+    total: int | None = None, dropped: int = 0, log: bool = True, language: str | None = None,
+    theme: str | Theme | None = None,
+) -> alt.TopLevelMixin:  # fmt: skip
+    """Draw points as a scatter, their Pareto front as a line in each colour and facet.
+
+    Parameters
+    ----------
+    points : polars.DataFrame
+        Of a sweep, all or some, its front among them.
+    x, y : str
+        Numeric columns.
+    color, facet : str, optional
+        Fields with at most six values each.
+    total, dropped : int, optional
+        Points of which these are some, and points that could not be drawn: the figure says so.
+    log : bool
+        Logarithmic axes.
+    language : {"zh", "en"}, optional
+    theme : {"article", "slide", "dark"} or Theme, optional
+
+    Returns
+    -------
+    altair.TopLevelMixin
+
+    Raises
+    ------
+    FigureError
+        Nothing to draw, or a field with too many values.
+
+    Examples
+    --------
+    >>> import ledgerkit as lk
+    >>> points = lk.sweep(
+    ...     model=["llama-3.1-8b", "qwen3-8b"],
+    ...     hardware="h100-sxm-80gb",
+    ...     prompt_tokens=4096,
+    ...     output_tokens=256,
+    ...     concurrency=[1, 4, 16, 64],
+    ... ).collect()
+    >>> axes = {"x": "tokens_per_s", "y": "tpot_s", "color": "model"}
+    >>> lk.charts.describe(sweep_points(points, **axes, language="en"))
+    'Sweep: 8 deployments'
+    """
     chosen, look = resolve_language(language), resolve_theme(theme)
     fields = tuple(dict.fromkeys(name for name in (color, facet) if name))
     columns = tuple(dict.fromkeys((*fields, x, y)))
-    frame = sweep.select(*columns).collect()
-    kept = frame.filter(*(pl.col(name).is_finite() for name in (x, y)))
-    if log:
-        kept = kept.filter(pl.col(x) > 0, pl.col(y) > 0)
-    if kept.is_empty():
-        raise FigureError("no point of the sweep can be drawn", given=f"{x}, {y}")
+    missing = [name for name in columns if name not in points.columns]
+    if missing:
+        raise FigureError("a column is missing", given=missing, allowed=", ".join(points.columns))
+    shown = _drawable(points.select(columns), x, y, log=log)
     for name in fields:
-        if kept[name].n_unique() > len(look.series):
+        if shown[name].n_unique() > len(look.series):
             raise FigureError(
-                f"{name} has too many values to tell apart", given=kept[name].n_unique(),
+                f"{name} has too many values to tell apart", given=shown[name].n_unique(),
                 allowed=f"up to {len(look.series)}",
             )  # fmt: skip
-    front = _front(kept, x, y, fields)
-    step = max(1, -(-kept.height // max_points))
-    shown = kept.gather_every(step)
+    front = _front(shown, x, y, fields)
+    whole = max(total or 0, shown.height)
     notes = []
-    if step > 1:
+    if whole > shown.height:
         notes.append(text.get("sweep.chart.sampled", chosen, shown=f"{shown.height:,}",
-                              total=f"{kept.height:,}"))  # fmt: skip
-    if frame.height > kept.height:
-        notes.append(text.get("sweep.chart.dropped", chosen,
-                              count=f"{frame.height - kept.height:,}"))  # fmt: skip
-    title = alt.Title(
-        text.get("sweep.chart.title", chosen, count=f"{kept.height:,}"), subtitle=notes,
-        anchor="start",
-    )  # fmt: skip
+                              total=f"{whole:,}"))  # fmt: skip
+    if dropped:
+        notes.append(text.get("sweep.chart.dropped", chosen, count=f"{dropped:,}"))
+    words = text.get("sweep.chart.title", chosen, count=f"{whole:,}")
     chart = _layers(shown, front, x, y, color, chosen, look, log=log)
     if facet:
         drawn: Any = chart.facet(
@@ -96,7 +141,37 @@ def draw_points(
         ).resolve_scale(x="shared", y="shared")
     else:
         drawn = chart.properties(width=560, height=360)
-    return offline(drawn.properties(title=title).configure(**style(look)))
+    options = {
+        "x": x, "y": y, "color": color, "facet": facet, "log": log, "total": whole,
+        "dropped": dropped, "language": chosen, "theme": look.name,
+    }  # fmt: skip
+    facts = meta("sweep_points", {"points": (shown, columns)}, options, title=words,
+                 finding=" ".join(notes))  # fmt: skip
+    return offline(
+        drawn.properties(
+            title=alt.Title(words, subtitle=notes, anchor="start"),
+            description=". ".join([words, *notes]),
+            usermeta={"ledgerkit": facts},
+        ).configure(**style(look))
+    )
+
+
+def _drawable(frame: pl.DataFrame, x: str, y: str, *, log: bool) -> pl.DataFrame:
+    kept = frame.filter(*(pl.col(name).is_finite() for name in (x, y)))
+    if log:
+        kept = kept.filter(pl.col(x) > 0, pl.col(y) > 0)
+    if kept.is_empty():
+        raise FigureError("no point of the sweep can be drawn", given=f"{x}, {y}")
+    return kept
+
+
+def _pale(color: str, look: Theme) -> str:
+    """Mix a colour into the background."""
+    inks, ground = (
+        [int(code[i : i + 2], 16) for i in (1, 3, 5)] for code in (color, look.background)
+    )
+    mixed = (round(_TINT * a + (1 - _TINT) * b) for a, b in zip(inks, ground, strict=True))
+    return "#" + "".join(f"{part:02x}" for part in mixed)
 
 
 def _layers(
@@ -111,20 +186,28 @@ def _layers(
         alt.X(x, title=_label(x, language), scale=scale),
         alt.Y(y, title=_label(y, language), scale=scale),
     )
-    if color:
-        order = both[color].unique(maintain_order=True).to_list()
-        hue = alt.Color(
-            f"{color}:N", title=_label(color, language), sort=order,
-            scale=alt.Scale(range=list(look.series)), legend=alt.Legend(symbolOpacity=1.0),
-        )  # fmt: skip
-        base = base.encode(hue)
     dots = base.transform_filter("!datum.front").mark_point(
-        filled=True, size=12, opacity=0.25, clip=True
+        filled=True, size=12, opacity=1, clip=True, color=_pale(look.series[0], look)
     )
     line = base.transform_filter("datum.front").mark_line(
-        point=alt.OverlayMarkDef(size=20), strokeWidth=2 * look.stroke
-    )
-    return alt.LayerChart(layer=[dots, line.encode(order=alt.Order(x))])
+        point=alt.OverlayMarkDef(size=20, opacity=1), strokeWidth=2 * look.stroke,
+        color=look.series[0],
+    ).encode(order=alt.Order(x))  # fmt: skip
+    if not color:
+        return alt.LayerChart(layer=[dots, line])
+    order = both[color].unique(maintain_order=True).to_list()
+
+    def hue(shades: list[str], **legend: Any) -> alt.Color:
+        return alt.Color(
+            f"{color}:N", title=_label(color, language), sort=order,
+            scale=alt.Scale(domain=order, range=shades), **legend,
+        )  # fmt: skip
+
+    series = list(look.series[: len(order)])
+    layers = [dots.encode(hue([_pale(one, look) for one in series], legend=None)),
+              line.encode(hue(series))]  # fmt: skip
+    both_scales: alt.LayerChart = alt.LayerChart(layer=layers).resolve_scale(color="independent")
+    return both_scales
 
 
 def _front(frame: pl.DataFrame, x: str, y: str, fields: tuple[str, ...]) -> pl.DataFrame:

@@ -33,6 +33,47 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
         "zh": "投机解码：并发增大，收益消失",
         "en": "Speculation pays until the batch is large",
     },
+    "simulate.timeline.finding": {
+        "zh": "最多同时运行 {running} 个、排队 {waiting} 个，缓存最高用到 {cache}",
+        "en": "At most {running} running and {waiting} waiting; the cache is filled up to {cache}",
+    },
+    "simulate.latency.finding": {
+        "zh": "一半请求的首 token 在 {half} 以内，99% 在 {most} 以内",
+        "en": "First token within {half} for half of them, {most} for 99%",
+    },
+    "simulate.books.finding": {
+        "zh": "最多：{part} {share}；空闲 {idle}",
+        "en": "Most: {part} {share}; idle {idle}",
+    },
+    "simulate.engines.finding": {
+        "zh": "两本模型账之外的开销：{least} 最少，{least_share}；{most} 最多，{most_share}",
+        "en": "Outside the two ledgers of the model: {least} least, {least_share}; {most} most, "
+        "{most_share}",
+    },
+    "simulate.load.finding": {
+        "zh": "到每秒 {rate} 个请求为止，延迟还守得住",
+        "en": "Latency holds up to {rate} requests/s",
+    },
+    "simulate.load.no_knee": {
+        "zh": "所示范围内没有拐点",
+        "en": "No knee in the range shown",
+    },
+    "simulate.ablation.finding": {
+        "zh": "代价最大：{name}，{cost}",
+        "en": "Costs most: {name}, {cost}",
+    },
+    "simulate.crossover.until": {
+        "zh": "{name}：{clients} 个客户端以内划算",
+        "en": "{name}: pays up to {clients} clients",
+    },
+    "simulate.crossover.always": {
+        "zh": "{name}：直到 {clients} 个客户端都划算",
+        "en": "{name}: still pays at {clients} clients",
+    },
+    "simulate.crossover.never": {
+        "zh": "{name}：始终不划算",
+        "en": "{name}: never pays",
+    },
     "simulate.subtitle": {
         "zh": "{model}，{replicas} × {devices} × {hardware}，{engine}；{load}",
         "en": "{model} on {replicas} × {devices} × {hardware}, {engine}; {load}",
@@ -61,8 +102,6 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
     "simulate.latency.tpot_s": {"zh": "每 token 时间 / s", "en": "Time per output token, s"},
     "simulate.latency.e2e_s": {"zh": "整个回答 / s", "en": "Whole answer, s"},
     "simulate.goal": {"zh": "目标", "en": "goal"},
-    "simulate.p50": {"zh": "首 token 时间 p50 / s", "en": "First token p50, s"},
-    "simulate.p99": {"zh": "首 token 时间 p99 / s", "en": "First token p99, s"},
     "simulate.knee": {"zh": "拐点 {rate} 请求/s", "en": "knee at {rate} requests/s"},
     "simulate.part.attention_kv": {"zh": "Attention / KV", "en": "Attention / KV"},
     "simulate.part.ffn_mlp": {"zh": "FFN / MLP", "en": "FFN / MLP"},
