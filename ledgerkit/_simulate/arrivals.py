@@ -271,6 +271,21 @@ class Arrivals:
         """
         return traces.reuse_ceiling(self, block_tokens)
 
+    def _common_tokens(self) -> Ints:
+        """Tokens before the first content that occurs once: no other request has the rest."""
+        start, count = self.segment_start, len(self.segment_ids)
+        _, which, often = np.unique(
+            np.concatenate([self.segment_ids, self.answer_ids]),
+            return_inverse=True, return_counts=True,
+        )  # fmt: skip
+        lone = often[which] == 1
+        own = np.append(np.nonzero(lone[:count])[0], count)
+        first = np.minimum(own[np.searchsorted(own, start[:-1])], start[1:])
+        before = np.concatenate([[0], np.cumsum(self.segment_tokens)])
+        found = before[first] - before[start[:-1]]
+        endless = (first == start[1:]) & ~lone[count:]
+        return np.where(endless, 1 << 40, found).astype(np.int64)
+
     def asked(self) -> Ints:
         """Table of the requests for the kernel."""
         from ledgerkit.kernels import serving  # numba
@@ -286,6 +301,7 @@ class Arrivals:
         found[:, serving.Q_START] = self.segment_start[:-1]
         found[:, serving.Q_END] = self.segment_start[1:]
         found[:, serving.Q_ANSWER] = self.answer_ids
+        found[:, serving.Q_COMMON] = self._common_tokens()
         return found
 
 

@@ -2,8 +2,8 @@
 
 The writer behind the exports numbers the fonts of a file in the order of a hash table, which
 differs from run to run: the same figure comes out with the same objects in another order. Here they
-are numbered in the order in which the document refers to them, and font resources are sorted by
-name. Streams are not touched.
+are numbered in the order in which the document refers to them, and fonts, groups and graphic
+states are sorted by name. Streams are not touched.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ledgerkit.errors import FigureError
 __all__ = ["ordered_pdf"]
 
 _REFERENCE: Final = re.compile(rb"(\d+) 0 R")
-_FONTS: Final = re.compile(rb"(/Font <<\n)((?:\s*/\S+ \d+ 0 R\n)+)")
+_NAMED: Final = re.compile(rb"(/(?:Font|XObject|ExtGState) <<\n)((?:\s*/\S+ \d+ 0 R\n)+)")
 _TRAILER: Final = re.compile(rb"trailer\s*<<(.*?)>>\s*startxref\s*(\d+)\s*%%EOF\s*\Z", re.DOTALL)
 
 
@@ -94,7 +94,7 @@ def _objects(raw: bytes, table: int) -> dict[int, tuple[bytes, bytes]]:
         body = whole[whole.index(b"obj") + 3 : whole.rindex(b"endobj")].strip(b"\r\n")
         cut = body.find(b"\nstream")
         head, stream = (body, b"") if cut < 0 else (body[:cut], body[cut:])
-        objects[number] = (_FONTS.sub(_sorted_fonts, head), stream)
+        objects[number] = (_NAMED.sub(_sorted_fonts, head), stream)
     return objects
 
 

@@ -269,7 +269,7 @@ def simulation_crossover(
     ... )
     >>> chart = simulation_crossover(rows, language="en")
     >>> lk.charts.describe(chart)
-    'Speculation pays until the batch is large. 4 drafts: pays up to 16 clients'
+    'Speculation: the gain depends on the batch. 4 drafts: pays up to 16 clients'
     """
     chosen, look = resolve_language(language), resolve_theme(theme)
     needs(rows, _CROSSOVER)

@@ -187,7 +187,7 @@ def _layers(
         alt.Y(y, title=_label(y, language), scale=scale),
     )
     dots = base.transform_filter("!datum.front").mark_point(
-        filled=True, size=12, opacity=1, clip=True, color=_pale(look.series[0], look)
+        filled=True, size=12, opacity=1, color=_pale(look.series[0], look)
     )
     line = base.transform_filter("datum.front").mark_line(
         point=alt.OverlayMarkDef(size=20, opacity=1), strokeWidth=2 * look.stroke,
@@ -195,19 +195,19 @@ def _layers(
     ).encode(order=alt.Order(x))  # fmt: skip
     if not color:
         return alt.LayerChart(layer=[dots, line])
+    # one scale for both shades, so that facets share one legend: of the fronts
     order = both[color].unique(maintain_order=True).to_list()
-
-    def hue(shades: list[str], **legend: Any) -> alt.Color:
-        return alt.Color(
-            f"{color}:N", title=_label(color, language), sort=order,
-            scale=alt.Scale(domain=order, range=shades), **legend,
-        )  # fmt: skip
-
     series = list(look.series[: len(order)])
-    layers = [dots.encode(hue([_pale(one, look) for one in series], legend=None)),
-              line.encode(hue(series))]  # fmt: skip
-    both_scales: alt.LayerChart = alt.LayerChart(layer=layers).resolve_scale(color="independent")
-    return both_scales
+    pale = f"pale {color}"
+    shades = alt.Scale(domain=[*order, *(f"{one} " for one in order)],
+                       range=[*series, *(_pale(one, look) for one in series)])  # fmt: skip
+    legend = alt.Legend(values=order, symbolType="stroke", symbolStrokeWidth=3)
+    title = _label(color, language)
+    dots = dots.transform_calculate(**{pale: f"datum[{color!r}] + ' '"})
+    return alt.LayerChart(layer=[
+        dots.encode(alt.Color(f"{pale}:N", title=title, scale=shades, legend=legend)),
+        line.encode(alt.Color(f"{color}:N", title=title, scale=shades, legend=legend)),
+    ])  # fmt: skip
 
 
 def _front(frame: pl.DataFrame, x: str, y: str, fields: tuple[str, ...]) -> pl.DataFrame:

@@ -75,16 +75,16 @@ def take(
 ) -> None:
     """Take the blocks that were free for the longest time, as ``first`` to ``last`` of a slot.
 
-    Their content is lost. Calls between kernels cost more than all this, so it is one piece.
+    Their content is lost. Calls between kernels cost more than all this, so it is one piece; they
+    leave the ring together.
     """
     mask = np.uint64(buckets.shape[1] - 1)
     head = ring.shape[1] - 1
     none = np.uint64(0)
+    after = int(ring[r, head, AFTER])
     for j in range(first, last):
-        block = int(ring[r, head, AFTER])
-        after = ring[r, block, AFTER]
-        ring[r, head, AFTER] = after
-        ring[r, after, BEFORE] = head
+        block = after
+        after = int(ring[r, block, AFTER])
         ring[r, block, REFERENCES] = 1
         table[r, slot, j] = block
         if names[r, block] == none:
@@ -105,6 +105,8 @@ def take(
                 hole = at
         buckets[r, hole] = 0
         names[r, block] = none
+    ring[r, head, AFTER] = after
+    ring[r, after, BEFORE] = head
 
 
 @kernel
@@ -125,16 +127,18 @@ def release(ring: Small, table: Small, r: int, slot: int, count: int) -> int:
     """Stop referring to the blocks of a slot, last first; returns how many are free now."""
     head = ring.shape[1] - 1
     freed = 0
+    last = int(ring[r, head, BEFORE])
     for j in range(count - 1, -1, -1):
-        block = table[r, slot, j]
-        ring[r, block, REFERENCES] -= 1
-        if ring[r, block, REFERENCES] == 0:
-            last = ring[r, head, BEFORE]
+        block = int(table[r, slot, j])
+        left = ring[r, block, REFERENCES] - 1
+        ring[r, block, REFERENCES] = left
+        if left == 0:
             ring[r, last, AFTER] = block
             ring[r, block, BEFORE] = last
-            ring[r, block, AFTER] = head
-            ring[r, head, BEFORE] = block
+            last = block
             freed += 1
+    ring[r, last, AFTER] = head
+    ring[r, head, BEFORE] = last
     return freed
 
 

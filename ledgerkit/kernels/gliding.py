@@ -35,6 +35,7 @@ from ledgerkit.kernels.serving import (
     S_PREFIX,
     S_WARM,
     X_BLOCKS,
+    X_COMMON,
     X_DONE,
     X_DUE,
     X_NEED,
@@ -58,7 +59,9 @@ def _steps_left(
     found = asked[request, Q_OUTPUT] - fate[request, F_EMITTED] - ahead - 1
     found = min(found, (slots[r, slot, X_BLOCKS] - s[S_EXTRA]) * s[S_BLOCK] - done)
     if s[S_PREFIX] == 1:
-        found = min(found, (slots[r, slot, X_PUBLISHED] + 1) * s[S_BLOCK] - done - 1)
+        full = (slots[r, slot, X_PUBLISHED] + 1) * s[S_BLOCK]
+        if full <= slots[r, slot, X_COMMON]:
+            found = min(found, full - done - 1)
     for k in range(keys.shape[0]):
         cap = min(keys[k, K_WINDOW], keys[k, K_TOP])
         if done + 1 <= cap < 1e15:
@@ -133,7 +136,9 @@ def attend(
             if rep[r, R_FREE] == 0:
                 return False
             grow(s, rep, slots, table, ring, names, buckets, r, slot, target)
-        if s[S_PREFIX] == 1 and (slots[r, slot, X_PUBLISHED] + 1) * size <= done + 1:
+        if s[S_PREFIX] == 1 and (slots[r, slot, X_PUBLISHED] + 1) * size <= min(
+            done + 1, slots[r, slot, X_COMMON]
+        ):
             publish_full(
                 asked, segments, s, slots, table, names, buckets, cursor, r, slot, done + 1
             )

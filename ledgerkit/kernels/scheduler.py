@@ -38,6 +38,7 @@ from ledgerkit.kernels.serving import (
     N_PROMPT,
     PREEMPT_SWAP,
     Q_ANSWER,
+    Q_COMMON,
     Q_END,
     Q_OUTPUT,
     Q_PROMPT,
@@ -62,6 +63,7 @@ from ledgerkit.kernels.serving import (
     S_SEATS,
     X_BLOCKS,
     X_CHAIN,
+    X_COMMON,
     X_DONE,
     X_NEED,
     X_NOW,
@@ -77,6 +79,7 @@ from ledgerkit.kernels.serving import (
 )
 
 _NEVER_AGAIN = 1 << 40
+_ALL = 1 << 40
 
 
 @kernel
@@ -106,9 +109,31 @@ def leave(s: Ticks, rep: Ticks, slots: Ticks, table: Small, ring: Small, r: int,
 
 
 @kernel
+def publish_full(
+    asked: Ticks, segments: Ids, s: Ticks, slots: Ticks, table: Small, names: Keys, buckets: Small,
+    cursor: Ids, r: int, slot: int, computed: int,
+) -> None:  # fmt: skip
+    """Let others find the blocks that are full after this step, if they can ask for them."""
+    request, count = slots[r, slot, X_REQUEST], slots[r, slot, X_PUBLISHED]
+    computed = min(computed, slots[r, slot, X_COMMON])
+    if (count + 1) * s[S_BLOCK] > computed:
+        return
+    cursor[0], cursor[1] = slots[r, slot, X_SEGMENT], slots[r, slot, X_OFFSET]
+    full, extra = computed // s[S_BLOCK], s[S_EXTRA]
+    chain = publish(
+        names, buckets, table, segments, cursor, r, slot, extra + count, extra + full, s[S_BLOCK],
+        asked[request, Q_END], asked[request, Q_ANSWER], np.uint64(slots[r, slot, X_CHAIN]),
+    )  # fmt: skip
+    slots[r, slot, X_PUBLISHED] = full
+    slots[r, slot, X_SEGMENT], slots[r, slot, X_OFFSET] = cursor[0], cursor[1]
+    slots[r, slot, X_CHAIN] = np.int64(chain)
+
+
+@kernel
 def _preempt(
-    fate: Ticks, s: Ticks, rates: Table, rep: Ticks, slots: Ticks, table: Small, ring: Small,
-    n: Ticks, other: Ticks, r: int,
+    asked: Ticks, segments: Ids, fate: Ticks, s: Ticks, rates: Table, rep: Ticks, slots: Ticks,
+    table: Small, ring: Small, names: Keys, buckets: Small, n: Ticks, other: Ticks, cursor: Ids,
+    r: int,
 ) -> int:  # fmt: skip
     """Send the newest running sequence back to the head of the queue; returns ticks it takes."""
     rep[r, R_COUNT] -= 1
@@ -119,6 +144,10 @@ def _preempt(
         fate[request, F_KEPT], fate[request, F_KEPT_NEED] = done, slots[r, slot, X_NEED]
         took = int(done * rates[1])
         other[r, B_SWAP] += took
+    if s[S_PREFIX] == 1 and slots[r, slot, X_COMMON] < _ALL:
+        # it may come back for the blocks that nobody else can ask for
+        slots[r, slot, X_COMMON] = _ALL
+        publish_full(asked, segments, s, slots, table, names, buckets, cursor, r, slot, done)
     fate[request, F_REACHED] = max(fate[request, F_REACHED], done)
     fate[request, F_PREEMPTED] += 1
     n[N_PREEMPTED] += 1
@@ -129,24 +158,6 @@ def _preempt(
     rep[r, R_HEAD] = request
     rep[r, R_WAITING] += 1
     return took
-
-
-@kernel
-def publish_full(
-    asked: Ticks, segments: Ids, s: Ticks, slots: Ticks, table: Small, names: Keys, buckets: Small,
-    cursor: Ids, r: int, slot: int, computed: int,
-) -> None:  # fmt: skip
-    """Let others find the blocks that are full after this step."""
-    request, count = slots[r, slot, X_REQUEST], slots[r, slot, X_PUBLISHED]
-    cursor[0], cursor[1] = slots[r, slot, X_SEGMENT], slots[r, slot, X_OFFSET]
-    full, extra = computed // s[S_BLOCK], s[S_EXTRA]
-    chain = publish(
-        names, buckets, table, segments, cursor, r, slot, extra + count, extra + full, s[S_BLOCK],
-        asked[request, Q_END], asked[request, Q_ANSWER], np.uint64(slots[r, slot, X_CHAIN]),
-    )  # fmt: skip
-    slots[r, slot, X_PUBLISHED] = full
-    slots[r, slot, X_SEGMENT], slots[r, slot, X_OFFSET] = cursor[0], cursor[1]
-    slots[r, slot, X_CHAIN] = np.int64(chain)
 
 
 @kernel
@@ -179,7 +190,10 @@ def schedule(
         lost = False
         while target - slots[r, slot, X_BLOCKS] > rep[r, R_FREE]:
             victim = slots[r, rep[r, R_COUNT] - 1, X_ORDER]
-            swapped += _preempt(fate, s, rates, rep, slots, table, ring, n, other, r)
+            swapped += _preempt(
+                asked, segments, fate, s, rates, rep, slots, table, ring, names, buckets, n, other,
+                cursor, r,
+            )  # fmt: skip
             preempted = True
             if victim == slot:
                 lost = True
@@ -202,7 +216,9 @@ def schedule(
             rep[r, R_BLOCKED] = 0
         else:
             add_decode(keys, d, float(done + 1), float(draft), 1.0)
-        if reuse and (slots[r, slot, X_PUBLISHED] + 1) * size <= computed:
+        if reuse and (slots[r, slot, X_PUBLISHED] + 1) * size <= min(
+            computed, slots[r, slot, X_COMMON]
+        ):
             publish_full(
                 asked, segments, s, slots, table, names, buckets, cursor, r, slot, computed
             )
@@ -210,7 +226,9 @@ def schedule(
 
 
 @kernel
-def _seat(fate: Ticks, rep: Ticks, slots: Ticks, r: int, request: int) -> int:
+def _seat(
+    asked: Ticks, fate: Ticks, s: Ticks, rep: Ticks, slots: Ticks, r: int, request: int
+) -> int:
     """Move the head of the queue to a slot."""
     rep[r, R_HEAD] = fate[request, F_BEHIND]
     rep[r, R_WAITING] -= 1
@@ -221,6 +239,10 @@ def _seat(fate: Ticks, rep: Ticks, slots: Ticks, r: int, request: int) -> int:
     slots[r, slot, X_REQUEST] = request
     slots[r, slot, X_BLOCKS] = 0
     slots[r, slot, X_PAD] = 0
+    # what only this request can ask for is published when it is preempted, as few ever are;
+    # with drafts, what is stored when that happens is not what was published before
+    alone = fate[request, F_PREEMPTED] == 0 and s[S_DRAFT] == 0
+    slots[r, slot, X_COMMON] = asked[request, Q_COMMON] if alone else _ALL
     return int(slot)
 
 
@@ -256,7 +278,7 @@ def admit(
         if target - hits > rep[r, R_FREE] - idle:
             rep[r, R_BLOCKED] = budget * s[S_PREFIX]
             break
-        slot = _seat(fate, rep, slots, r, request)
+        slot = _seat(asked, fate, s, rep, slots, r, request)
         slots[r, slot, X_DONE], slots[r, slot, X_NEED] = done, need
         slots[r, slot, X_PUBLISHED], slots[r, slot, X_NOW] = hits, want
         if s[S_PREFIX] == 1:
@@ -338,7 +360,7 @@ def gather(
         if rep[r, R_COUNT] > 0 and (rep[r, R_COUNT] + 1) * need > blocks:
             break
         prompt, answer, each = longest, last, need
-        slot = _seat(fate, rep, slots, r, request)
+        slot = _seat(asked, fate, s, rep, slots, r, request)
         own = asked[request, Q_PROMPT]
         slots[r, slot, X_DONE], slots[r, slot, X_NEED], slots[r, slot, X_NOW] = 0, own, own
         fate[request, F_STARTED] = rep[r, R_CLOCK]

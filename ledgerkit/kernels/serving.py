@@ -2,11 +2,11 @@
 
 Everything is a column of a table of numbers:
 
-``asked``, int64[requests, 8]
+``asked``, int64[requests, 9]
     What is asked, in the order of arrival.
 ``fate``, int64[requests, 13]
     What became of it; times are ticks, -1 = did not happen.
-``rep``, int64[replicas, 15] and ``slots``, int64[replicas, seats, 14]
+``rep``, int64[replicas, 15] and ``slots``, int64[replicas, seats, 15]
     What the replicas do, and the sequences that they run.
 """
 
@@ -29,11 +29,11 @@ requests before measuring starts."""
 PREEMPT_NEVER, PREEMPT_RECOMPUTE, PREEMPT_SWAP = 0, 1, 2
 ROUND_ROBIN, LEAST_LOADED, PREFIX_AWARE = 0, 1, 2
 # asked ----------------------------------------------------------------------------------------
-Q_ARRIVAL, Q_PROMPT, Q_OUTPUT, Q_SUCCESSOR, Q_GAP, Q_START, Q_END, Q_ANSWER = range(8)
-ASKED = 8
+Q_ARRIVAL, Q_PROMPT, Q_OUTPUT, Q_SUCCESSOR, Q_GAP, Q_START, Q_END, Q_ANSWER, Q_COMMON = range(9)
+ASKED = 9
 """Ticks of the arrival (-1 = some time after another request), tokens, the request that follows
-this one (-1 = none), ticks between the answer before and the arrival, segments of the prompt, and
-content of the answer as later prompts name it."""
+this one (-1 = none), ticks between the answer before and the arrival, segments of the prompt,
+content of the answer as later prompts name it, and tokens at the start that others may have too."""
 # fate -----------------------------------------------------------------------------------------
 (F_ARRIVED, F_STARTED, F_FIRST, F_FINISHED, F_HIT, F_PREEMPTED, F_REPLICA, F_EMITTED, F_LAST,
  F_REACHED, F_KEPT, F_KEPT_NEED, F_BEHIND) = range(13)  # fmt: skip
@@ -51,11 +51,12 @@ most blocks in use; unused slots; free blocks. Of the gliders: how
 many; steps so far; the step that needs attention; time of the last one; how many are measured."""
 # slots ----------------------------------------------------------------------------------------
 (X_REQUEST, X_DONE, X_NEED, X_BLOCKS, X_PUBLISHED, X_NOW, X_PAD, X_SEGMENT, X_OFFSET, X_CHAIN,
- X_SYNC, X_ORDER, X_DUE, X_SPARE) = range(14)  # fmt: skip
-SLOT = 14
+ X_SYNC, X_COMMON, X_ORDER, X_DUE, X_SPARE) = range(15)  # fmt: skip
+SLOT = 15
 """Request; tokens computed, and to compute before the next one is sampled; blocks held, and known
 to others; tokens of this step; padding; where the next hash begins; the glide step at
-which these were true. The last three columns are lists: slots that run, in the order of admission,
+which these were true; tokens whose blocks are published as they fill. The last three columns are
+lists: slots that run, in the order of admission,
 the glide step in which each needs attention, and unused slots."""
 # areas under curves of a replica, in ticks times something --------------------------------------
 A_SYSTEM, A_WAITING, A_RUNNING, A_STORED, A_HELD = range(5)

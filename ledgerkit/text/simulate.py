@@ -30,8 +30,8 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
         "en": "Without a mechanism, the same requests take longer by",
     },
     "simulate.crossover.title": {
-        "zh": "投机解码：并发增大，收益消失",
-        "en": "Speculation pays until the batch is large",
+        "zh": "投机解码：加速多少，看并发",
+        "en": "Speculation: the gain depends on the batch",
     },
     "simulate.timeline.finding": {
         "zh": "最多同时运行 {running} 个、排队 {waiting} 个，缓存最高用到 {cache}",

@@ -7,7 +7,7 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit._refs import resolve
-from ledgerkit._simulate.arrivals import of_prefixes
+from ledgerkit._simulate.arrivals import Arrivals, of_prefixes
 from ledgerkit._simulate.prepare import plan_cache, prepare
 from ledgerkit._simulate.run import run
 from ledgerkit._simulate.scheduler import Scheduler
@@ -108,6 +108,56 @@ def test_kernel_and_twin_agree(name):
     seen = [compare(table, Scheduler(**CASES[name]), requests(seed)) for seed in range(6)]
     if "cache_tokens" in CASES[name] and name.startswith(("preemption", "swap", "separate")):
         assert sum(q.preempted for twin in seen for q in twin.sequences) > 0
+
+
+def conversations(seed, sessions=4, turns=4, pad=40):
+    """Every turn asks again all that was said; some texts are shared, some come twice in a prompt."""
+    draw = np.random.default_rng(seed)
+    start, ids, tokens, before, answers, prompts = [0], [], [], [], [], []
+    for turn in range(turns):
+        for session in range(sessions):
+            own = 1000 + 100 * session
+            said = [(7, 24), *((own + t, pad) for t in range(turn + 1))]
+            said += [(own + 50 + t, 16) for t in range(turn)] + [(7, 16)] * (session % 2)
+            ids += [i for i, _ in said]
+            tokens += [n for _, n in said]
+            start.append(len(ids))
+            before.append(-1 if turn == 0 else len(before) - sessions)
+            answers.append(own + 50 + turn)
+            prompts.append(sum(n for _, n in said))
+    n = len(before)
+    return Arrivals(
+        arrival_s=np.where(np.array(before) < 0, draw.exponential(0.002, n), np.nan),
+        prompt_tokens=np.array(prompts), output_tokens=draw.integers(4, 40, n),
+        predecessor=np.array(before), gap_s=np.zeros(n), segment_start=np.array(start),
+        segment_ids=np.array(ids), segment_tokens=np.array(tokens), answer_ids=np.array(answers),
+        label="conversations",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("cache_tokens", [384, 512, 4096])
+def test_kernel_and_twin_agree_on_conversations(cache_tokens):
+    """Common and lone contents in one prompt, found again after a preemption."""
+    table, seen = table_of(), []
+    for seed in range(3):
+        how = Scheduler(cache_tokens=cache_tokens, max_num_seqs=6, max_num_batched_tokens=96)
+        seen.append(compare(table, how, conversations(seed)))
+    hits = sum(q.hit for twin in seen for q in twin.sequences)
+    again = sum(q.preempted for twin in seen for q in twin.sequences)
+    assert (hits > 0, again > 0) == (True, cache_tokens < 1024)
+
+
+def test_tokens_that_others_may_have_too_counted_by_hand():
+    """A text that occurs once ends what others can ask for, whatever comes behind it."""
+    made = of_prefixes(
+        np.zeros(3), np.array([50, 60, 20]), np.array([4, 4, 4]), np.array([0, 0, 1]),
+        np.array([32, 32, 16]),
+    )  # fmt: skip
+    assert made.asked()[:, serving.Q_COMMON].tolist() == [32, 32, 0]
+    told = conversations(0, sessions=2, turns=2, pad=40).asked()[:, serving.Q_COMMON]
+    # first turns: the prompt and the answer come again; the last ones end in a text of their own
+    assert told[:2].tolist() == [1 << 40] * 2
+    assert told[2:].tolist() == [24 + 40] * 2
 
 
 MODELS = {
