@@ -111,7 +111,7 @@ def test_kernel_and_twin_agree(name):
 
 
 def conversations(seed, sessions=4, turns=4, pad=40):
-    """Every turn asks again all that was said; some texts are shared, some come twice in a prompt."""
+    """Every turn asks again all that was said; a text may be shared, or come twice."""
     draw = np.random.default_rng(seed)
     start, ids, tokens, before, answers, prompts = [0], [], [], [], [], []
     for turn in range(turns):
@@ -127,7 +127,7 @@ def conversations(seed, sessions=4, turns=4, pad=40):
             prompts.append(sum(n for _, n in said))
     n = len(before)
     return Arrivals(
-        arrival_s=np.where(np.array(before) < 0, draw.exponential(0.002, n), np.nan),
+        arrival_s=np.where(np.array(before) < 0, np.arange(n) * 0.001, np.nan),
         prompt_tokens=np.array(prompts), output_tokens=draw.integers(4, 40, n),
         predecessor=np.array(before), gap_s=np.zeros(n), segment_start=np.array(start),
         segment_ids=np.array(ids), segment_tokens=np.array(tokens), answer_ids=np.array(answers),
