@@ -62,3 +62,14 @@ def test_missing_columns_are_named():
         lk.charts.simulation_load(pl.DataFrame({"rate_per_s": [1.0]}))
     with pytest.raises(FigureError, match="kind of chart"):
         served().chart("pie")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_saved_figure_can_be_drawn_in_another_theme_and_language(name, tmp_path):
+    path = lk.save_figure(figures("en")[name], tmp_path / "figure.json")
+    again = lk.charts.open_figure(path, theme="dark", language="zh").to_dict()
+    assert again["config"]["background"] != "#FFFFFF"
+    assert again["title"] != figures("en")[name].to_dict()["title"]
+    facts = again["usermeta"]["ledgerkit"]
+    assert facts["finding"]
+    assert facts["options"]["language"] == "zh"
