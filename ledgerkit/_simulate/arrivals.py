@@ -22,6 +22,8 @@ __all__ = ["Arrivals"]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 _TICKS = 1e12
+LONGEST_S = 4e6
+"""46 days; the clock counts picoseconds in 64 bits, which end after 106 days."""
 Keep = Literal["all", "trim", "summarise"]
 _MOST = 50_000_000
 
@@ -292,6 +294,13 @@ class Arrivals:
 
         found = np.full((self.requests, serving.ASKED), -1, np.int64)
         known = np.isfinite(self.arrival_s)
+        latest = float(max(self.arrival_s[known].max(initial=0.0), self.gap_s.max(initial=0.0)))
+        if latest > LONGEST_S:
+            raise WorkloadError(
+                "requests come later than the clock of a run can tell", given=f"{latest:.6g} s",
+                allowed=f"up to {LONGEST_S:,.0f} s",
+                fix="count seconds from the first request, or simulate a part of the trace",
+            )  # fmt: skip
         found[known, serving.Q_ARRIVAL] = np.rint(self.arrival_s[known] * _TICKS)
         found[:, serving.Q_PROMPT] = self.prompt_tokens
         found[:, serving.Q_OUTPUT] = self.output_tokens

@@ -16,12 +16,14 @@ from ledgerkit.kernels.batch import PER_SECOND
 
 if TYPE_CHECKING:
     from ledgerkit._simulate.arrivals import Arrivals
-    from ledgerkit._simulate.prepare import CachePlan
+    from ledgerkit._simulate.prepare import Arrays, CachePlan
     from ledgerkit._simulate.scheduler import Scheduler
     from ledgerkit.costs.table import CostTable
 
 _ROUNDS = 8
 """Answers per client of the saturating loop."""
+_BACKLOG = 0.1
+"""Share of requests that may be open when the last one comes."""
 
 
 def requests_per_s(
@@ -51,6 +53,29 @@ def requests_per_s(
     # equal requests end in waves: whole ones count
     count = int(((ends > first) & (ends <= last)).sum())
     return count * PER_SECOND / float(last - first) if last > first else None
+
+
+def backlog(arrivals: Arrivals, arrays: Arrays) -> str | None:
+    """Word on a frame or trace that comes faster than it is answered; None = it does not.
+
+    Such a stream is finite, and its rate changes: it is run, and what came of it is told.
+    """
+    offered = arrivals.rate_per_s
+    fate = arrays.fate
+    ends = fate[fate[:, serving.F_FINISHED] >= 0, serving.F_FINISHED]
+    if not offered > 0 or not len(ends):
+        return None
+    last = int(fate[:, serving.F_ARRIVED].max())
+    behind = int((ends > last).sum())
+    seats = int(arrays.settings[serving.S_SEATS]) * len(arrays.replicas)
+    answered = len(ends) / (float(ends.max()) / PER_SECOND)
+    if behind <= max(_BACKLOG * len(ends), seats) or answered >= (1 - _BACKLOG) * offered:
+        return None
+    return (
+        f"{behind:,} of {arrivals.requests:,} requests were unanswered when the last one came: "
+        f"{offered:.4g} requests/s came and about {answered:.4g} were answered; waits grow with "
+        "the length of the run"
+    )
 
 
 def closed(arrivals: Arrivals, count: int, clients: int) -> Arrivals:

@@ -90,9 +90,18 @@ def plan_cache(table: CostTable, how: Scheduler, longest: int) -> CachePlan:
             f"no room for a cache beside the weights of {table.model.slug} on "
             f"{table.deployment.devices} x {table.hardware.slug}",
             given=f"{float(residence.base.max()) / 1e9:.1f} GB of weights per device",
-            fix="use more devices or fewer bits, or state cache_tokens= if you know that it runs",
+            fix=_more_room(table),
         )  # fmt: skip
     return plan
+
+
+def _more_room(table: CostTable) -> str:
+    if table.profile.expert_offload:
+        return (
+            "experts in host memory are not simulated: price them with "
+            "lk.scheduling('expert_offload', ...), or use more devices or fewer bits"
+        )
+    return "use more devices or fewer bits, or state cache_tokens= if you know that it runs"
 
 
 def _block_tokens(table: CostTable, how: Scheduler) -> int:

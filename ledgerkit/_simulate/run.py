@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ledgerkit.errors import LedgerError, SimulationCancelledError
+from ledgerkit._simulate.arrivals import LONGEST_S
+from ledgerkit._simulate.notice import told_if_cold
+from ledgerkit.errors import LedgerError, SimulationCancelledError, WorkloadError
 from ledgerkit.kernels import batch, serving, simulator
 
 if TYPE_CHECKING:
@@ -44,11 +46,14 @@ def run(arrays: Arrays, progress: OnProgress | None, most_iterations: int | None
     ------
     SimulationCancelledError
         ``progress`` returned False.
+    WorkloadError
+        The simulated time is beyond what the clock can count.
     """
     begun = time.perf_counter()
     a = arrays
     counters, total = a.counters, len(a.asked)
-    simulator.start(a.replicas, a.slots, a.ring, counters, a.ops, a.layout, a.whole, a.part)
+    with told_if_cold(silent=progress is not None):
+        simulator.start(a.replicas, a.slots, a.ring, counters, a.ops, a.layout, a.whole, a.part)
     ended = simulator.RUNNING
     while ended == simulator.RUNNING:
         steps = SLICE
@@ -56,7 +61,14 @@ def run(arrays: Arrays, progress: OnProgress | None, most_iterations: int | None
             steps = min(steps, most_iterations - int(counters[serving.N_STEPS]))
             if steps <= 0:
                 break
-        ended = simulator.run(*a.inputs(steps))
+        with told_if_cold(silent=progress is not None):
+            ended = simulator.run(*a.inputs(steps))
+        if int(a.replicas[:, serving.R_CLOCK].max()) > LONGEST_S * batch.PER_SECOND:
+            raise WorkloadError(
+                "the run takes longer than its clock can tell", allowed=f"up to {LONGEST_S:,.0f} s",
+                given=f"{int(counters[serving.N_FINISHED]):,} of {total:,} requests answered",
+                fix="simulate fewer requests, or more replicas",
+            )  # fmt: skip
         if progress is not None:
             done = int(counters[serving.N_FINISHED] + counters[serving.N_REJECTED])
             state = Progress(done, total, int(counters[serving.N_STEPS]),

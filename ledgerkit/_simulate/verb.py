@@ -160,6 +160,8 @@ def serve(
     arrays = prepare(table, how, plan, arrivals, int(warm_up * arrivals.requests))
     run(arrays, progress)
     told += _simplified(table, how, plan.block_tokens)
+    grew = capacity.backlog(arrivals, arrays) if most is None else None
+    told += [grew] if grew else []
     return Simulation(table, how, plan, arrivals, arrays, capacity_per_s=most, notes=tuple(told))
 
 
@@ -168,6 +170,11 @@ def _simplified(table: CostTable, how: Scheduler, block: int) -> list[str]:
     found = []
     if how.block_size is not None and block != how.block_size:
         found.append(f"pages of {how.block_size} tokens are simulated as blocks of {block}")
+    if how.prefix_cache and any(h.per_sequence for h in table.holdings):
+        found.append(
+            f"a recurrent state is found again at whole blocks of {block} tokens; what the states "
+            "kept for that take of the cache is not counted"
+        )
     if table.profile.expert_offload == ("in_place",):
         found.append("experts in host memory are not simulated: all weights are on the devices")
     if how.draft_tokens:

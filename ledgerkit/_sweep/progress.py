@@ -25,7 +25,10 @@ class Display:
         if progress.elapsed_s < _QUIET_S or progress.elapsed_s - self._shown_s < 0.5:
             return
         self._shown_s = progress.elapsed_s
-        line = describe(progress)
+        self.say(describe(progress))
+
+    def say(self, line: str) -> None:
+        """Show a line in place of the last one."""
         if _in_notebook():
             self._show(line)
         elif sys.stderr.isatty():

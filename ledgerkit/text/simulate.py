@@ -5,6 +5,11 @@ from __future__ import annotations
 from typing import Final, Literal
 
 STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
+    "simulate.compiling": {
+        "zh": "正在编译模拟器：每次安装只需一次，约半分钟（或先运行 python -m ledgerkit warmup）",
+        "en": "Compiling the simulator: once per installation, about half a minute "
+        "(python -m ledgerkit warmup does it ahead)",
+    },
     "simulate.timeline.title": {
         "zh": "一次运行：批、队列与缓存",
         "en": "A run over time: batch, queue, cache",

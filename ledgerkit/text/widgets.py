@@ -117,6 +117,8 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
     },
     "widget.python": {"zh": "Python 代码", "en": "Python"},
     "widget.format": {"zh": "图片格式", "en": "format of the figure"},
+    "widget.low": {"zh": "下限", "en": "lower end"},
+    "widget.high": {"zh": "上限", "en": "upper end"},
     "widget.copied": {"zh": "已复制", "en": "Copied"},
     "widget.saved": {"zh": "已保存到 {path}", "en": "Saved to {path}"},
     "widget.group.model": {"zh": "模型", "en": "Model"},

@@ -229,7 +229,8 @@ class Panel(w.VBox):
         self._toolbar.labels = {
             "copy": self.text("widget.copy_python"), "save": self.text("widget.save_figure"),
             "format": self.text("widget.format"), "copied": self.text("widget.copied"),
-            "uncopied": self.text("widget.uncopied"),
+            "uncopied": self.text("widget.uncopied"), "low": self.text("widget.low"),
+            "high": self.text("widget.high"),
         }  # fmt: skip
         light, dark = (self.text(f"widget.theme.{name}") for name in ("light", "dark"))
         self._themes.tooltips = [light, dark]

@@ -52,6 +52,11 @@ function render({ model, el }) {
         shown = result;
         fresh.setAttribute("role", "img");
         fresh.setAttribute("aria-label", spec.description ?? "");
+        // an empty brush is no picture of its own
+        for (const mark of fresh.querySelectorAll('[class*="brush_brush"]')) {
+          mark.removeAttribute("role");
+          mark.setAttribute("aria-hidden", "true");
+        }
         stage.replaceChildren(fresh);
         watch(result.view);
       } catch (error) {

@@ -24,15 +24,17 @@ function copy(text) {
   area.remove();
   return done ? Promise.resolve() : Promise.reject(new Error("copy"));
 }
-function name(root) {
+function name(root, words) {
   for (const row of root.querySelectorAll(".widget-inline-hbox, .widget-hslider")) {
     const label = row.querySelector(".widget-label")?.textContent;
     const value = row.querySelector(".widget-readout")?.textContent;
-    const handle = row.querySelector(".noUi-handle");
-    if (handle && label) {
-      handle.setAttribute("aria-label", label);
+    const handles = row.querySelectorAll(".noUi-handle");
+    handles.forEach((handle, i) => {
+      if (!label) return;
+      const end = handles.length > 1 ? `, ${i ? words.high : words.low}` : "";
+      handle.setAttribute("aria-label", label + end);
       if (value) handle.setAttribute("aria-valuetext", value);
-    }
+    });
   }
   for (const list of root.querySelectorAll("select[title], textarea[title]")) {
     if (!list.closest(".lm-Widget")?.querySelector(".widget-label")?.textContent) {
@@ -86,7 +88,8 @@ function render({ model, el }) {
   word();
   update();
   let queued = 0, root = null;
-  const rename = () => { queued ||= requestAnimationFrame(() => { queued = 0; name(root); }); };
+  const named = () => { queued = 0; name(root, model.get("labels")); };
+  const rename = () => { queued ||= requestAnimationFrame(named); };
   const observer = new MutationObserver(rename);
   const start = setInterval(() => {
     root = el.closest(".ledgerkit");
