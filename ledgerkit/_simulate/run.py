@@ -63,12 +63,6 @@ def run(arrays: Arrays, progress: OnProgress | None, most_iterations: int | None
                 break
         with told_if_cold(silent=progress is not None):
             ended = simulator.run(*a.inputs(steps))
-        if int(a.replicas[:, serving.R_CLOCK].max()) > LONGEST_S * batch.PER_SECOND:
-            raise WorkloadError(
-                "the run takes longer than its clock can tell", allowed=f"up to {LONGEST_S:,.0f} s",
-                given=f"{int(counters[serving.N_FINISHED]):,} of {total:,} requests answered",
-                fix="simulate fewer requests, or more replicas",
-            )  # fmt: skip
         if progress is not None:
             done = int(counters[serving.N_FINISHED] + counters[serving.N_REJECTED])
             state = Progress(done, total, int(counters[serving.N_STEPS]),
@@ -78,6 +72,12 @@ def run(arrays: Arrays, progress: OnProgress | None, most_iterations: int | None
                     "the simulation was cancelled",
                     given=f"{done:,} of {total:,} requests answered",
                 )  # fmt: skip
+    if ended == simulator.LATE:
+        raise WorkloadError(
+            "the run takes longer than its clock can tell", allowed=f"up to {LONGEST_S:,.0f} s",
+            given=f"{int(counters[serving.N_FINISHED]):,} of {total:,} requests answered by then",
+            fix="simulate fewer requests, or more replicas",
+        )  # fmt: skip
     if ended == simulator.STUCK:
         raise LedgerError("the simulated engine makes no progress: please report this run")
     batch.expand(a.ops, a.layout, a.rows, a.steps)

@@ -79,7 +79,9 @@ from ledgerkit.kernels.serving import (
     pop,
 )
 
-RUNNING, DONE, STUCK = 0, 1, 2
+RUNNING, DONE, STUCK, LATE = 0, 1, 2, 3
+LAST = 4_000_000_000_000_000_000
+"""Ticks after which a run ends: twice as many, and 64 bits overflow."""
 _NEVER = 1 << 62
 _EMPTY_STEPS = 8
 
@@ -262,7 +264,7 @@ def run(
             )  # fmt: skip
             continue
         if r < 0:
-            return DONE
+            return LATE if n[N_HEAP] > 0 else DONE
         for i in range(d.shape[0]):
             d[i] = 0.0
         for i in range(p.shape[0]):
@@ -348,5 +350,7 @@ def run(
         empty = empty + 1 if tokens == 0.0 and took == 0 else 0
         if empty > _EMPTY_STEPS:
             return STUCK
+        if end > LAST:
+            return LATE
         iterations += 1
     return RUNNING
