@@ -87,6 +87,7 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
     },
     "page.python": {"zh": "同样的数，用 Python", "en": "The same numbers in Python"},
     "page.copy": {"zh": "复制", "en": "Copy"},
+    "page.link": {"zh": "复制链接", "en": "Copy link"},
     "page.copied": {"zh": "已复制", "en": "Copied"},
     "page.foot": {
         "zh": "ledgerkit {version} 预先算好，本页不联网。时间是带上下界的估计，不是实测；"

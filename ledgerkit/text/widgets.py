@@ -108,7 +108,6 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
     "widget.theme": {"zh": "外观", "en": "Theme"},
     "widget.theme.light": {"zh": "浅色", "en": "light"},
     "widget.theme.dark": {"zh": "深色", "en": "dark"},
-    "widget.copy_link": {"zh": "复制链接", "en": "Copy link"},
     "widget.save_figure": {"zh": "保存图片", "en": "Save figure"},
     "widget.copy_python": {"zh": "复制为 Python", "en": "Copy as Python"},
     "widget.uncopied": {

@@ -27,7 +27,9 @@ _SHEET = """
 .ledgerkit .ledgerkit-detail.ledgerkit-wide { display: flex !important; }
 .ledgerkit th[scope="row"] { min-width: 11em; }
 @container (min-width: 1240px) {
-  .ledgerkit .ledgerkit-body { grid-template-columns: 276px auto minmax(300px, 1fr); }
+  .ledgerkit .ledgerkit-body { grid-template-columns: 252px auto minmax(300px, 1fr);
+    column-gap: 22px; }
+  .ledgerkit th[scope="row"] { min-width: 6em; }
   .ledgerkit .ledgerkit-side { grid-row: 1; }
   .ledgerkit .ledgerkit-detail { grid-column: 3; display: flex !important; }
 }

@@ -149,3 +149,18 @@ def test_accessibility_scan_finds_nothing(shown, theme):
     label = shown.page.locator("#triangle[role=graphics-document]").get_attribute("aria-label")
     assert label
     assert "DeepSeek-V3，8K 上下文" in label
+
+
+def test_a_copied_link_opens_the_same_view(shown):
+    shown.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    shown.open(model="kimi-k2.6", context="65536", language="zh", theme="dark")
+    numbers_before = shown.row("page.row.step")
+    shown.page.locator("#link").click()
+    link = shown.page.evaluate("() => navigator.clipboard.readText()")
+    assert "model=kimi-k2.6" in link
+    shown.open()
+    shown.page.goto("about:blank")
+    shown.page.goto(link)
+    shown.page.wait_for_selector(TRAIL)
+    assert shown.row("page.row.step") == numbers_before
+    assert shown.page.locator("#link").text_content() == "复制链接"

@@ -435,10 +435,13 @@
     }
   });
   form.addEventListener("submit", (event) => event.preventDefault());
-  find("#copy").addEventListener("click", async () => {
-    await navigator.clipboard.writeText(find("#python").textContent);
-    find("#copy").textContent = text("page.copied");
-  });
+  const copies = { copy: () => find("#python").textContent, link: () => location.href };
+  for (const [name, words] of Object.entries(copies)) {
+    find(`#${name}`).addEventListener("click", async () => {
+      await navigator.clipboard.writeText(words());
+      find(`#${name}`).textContent = text("page.copied");
+    });
+  }
   window.addEventListener("hashchange", () => {
     readLink();
     label();
