@@ -160,3 +160,27 @@ def test_speculation_yields_the_geometric_series():
     tokens = 40 * 799 / (int(found._arrays.gaps.sum()) / 0.9)
     assert tokens == pytest.approx((1 - 0.8**5) / (1 - 0.8), rel=0.02)
     assert math.isfinite(found.tpot_s)
+
+
+@pytest.mark.parametrize("clients", [8, 64, 128])
+def test_attention_ranks_that_prefill_one_prompt_at_a_time(clients):
+    """Eight attention ranks with separate prefill, counted by hand.
+
+    Nobody ends an answer while prompts are computed, so a step of prompts holds those of the
+    clients that ended in the one decode step before: a Poisson number with mean clients/answer.
+    Most such steps hold one prompt, which occupies one rank for its whole time.
+    """
+    model, device = "deepseek-v3", "h200-sxm-141gb"
+    layout = lk.Deployment(dp_attention=8, ep=8, engine="sglang")
+    prompt, answer = 4096, 512
+    work = lk.Workload(prompt_tokens=prompt, output_tokens=answer, concurrency=clients)
+    alone = lk.ledger(model, device, layout, work)
+    with_prompts = 1.0 - math.exp(-clients / answer)
+    by_hand = alone.tpot_s + with_prompts * alone.ttft_s
+    loop = lk.Arrivals.closed_loop(
+        clients, requests=20 * clients, prompt_tokens=lk.Lengths.lognormal(prompt, 0.1),
+        output_tokens=lk.Lengths.lognormal(answer, 0.1), seed=1,
+    )  # fmt: skip
+    run = lk.simulate(model, device, layout, loop)
+    assert run.scheduler.mixed_prefill is False
+    assert run.tpot_s == pytest.approx(by_hand, rel=0.05)
