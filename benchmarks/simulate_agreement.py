@@ -61,9 +61,11 @@ def reason(found: dict[str, float]) -> str:
     if tpot < -0.03 and found["interference"] > 0.1:
         told.append("prompts arrive in bursts and share steps and their fixed costs")
     if tpot > 0.03 and found["attention_ranks"] > 1:
-        told.append("prompts come one after the other, and one attention rank computes each while "
-                    "the others wait; the closed form takes the square root of the ranks to be at "
-                    "work")  # fmt: skip
+        told.append("most prompts come alone, and one attention rank computes each while the "
+                    "others wait, as counted by hand in `tests/simulate/test_attention_ranks.py`; "
+                    "the closed form takes the square root of the ranks to be at work, which is "
+                    "too many here. Engines that let the other ranks decode along lose less: one "
+                    "token for most sequences in each step with a prompt")  # fmt: skip
     elif tpot > 0.03 and found["stages"] > 1:
         told.append("a lone prompt passes the stages one after the other; the closed form takes "
                     "prompts to be in all stages")  # fmt: skip
