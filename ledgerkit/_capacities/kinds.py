@@ -14,7 +14,7 @@ from ledgerkit.spec.attention import (
     SoftmaxAttention,
     StateAttention,
 )
-from ledgerkit.spec.cache import index_key_bytes, state_bytes, token_bytes
+from ledgerkit.spec.cache import compressor_bytes, index_key_bytes, state_bytes, token_bytes
 from ledgerkit.spec.deployment import Deployment
 from ledgerkit.spec.model import Model
 
@@ -97,6 +97,8 @@ def _of_attention(attention: Attention, count: int, deployment: Deployment) -> I
             yield LayerKind("window", count, entry, attention.window)
             if attention.ratio:
                 yield LayerKind("compressed", count, entry / attention.ratio)
+                # the tokens that are not yet one entry
+                yield LayerKind("compressor", count, state_bytes=compressor_bytes(attention))
         case NoAttention():
             return
     indexer = getattr(attention, "indexer", None)

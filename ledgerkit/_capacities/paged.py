@@ -86,7 +86,8 @@ def page_plan(kinds: list[LayerKind], block: int) -> PagePlan:
         The page sizes of the layers do not divide each other.
     """
     attention = [k for k in kinds if not k.state_bytes]
-    states = [k for k in kinds if k.state_bytes]
+    compressors = [k for k in kinds if k.name == "compressor"]
+    states = [k for k in kinds if k.state_bytes and k not in compressors]
     full = [k for k in attention if k.window is None]
     if len(full) == len(attention) and not states:
         # nothing but whole contexts: one group whose page is the sum of its layers
@@ -121,4 +122,8 @@ def page_plan(kinds: list[LayerKind], block: int) -> PagePlan:
                 )  # fmt: skip
             own_block = block * round(ratio)
         groups.append(PageGroup(kind, number, own_block))
+    for kind in compressors:
+        # a page is not made longer for them, as for states: each takes several
+        number = math.ceil(kind.layers / size)
+        groups.append(PageGroup(kind, number * math.ceil(kind.state_bytes / page), block))
     return PagePlan(tuple(groups), block, page * size, padded)

@@ -15,6 +15,7 @@ import math
 from dataclasses import dataclass
 
 from ledgerkit._capacities.kinds import LayerKind
+from ledgerkit.errors import CapacityError
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,18 @@ class SplitPools:
 
     @classmethod
     def of(cls, kinds: list[LayerKind], window_ratio: float, state_ratio: float) -> SplitPools:
-        """Gather the layers of a device."""
+        """Gather the layers of a device.
+
+        Raises
+        ------
+        CapacityError
+            Compressed layers, whose place in these pools no log shows.
+        """
+        if any(kind.name == "compressor" for kind in kinds):
+            raise CapacityError(
+                "how this engine divides its memory for compressed attention is not known",
+                given="DeepSeek-V4 layers", fix="read ideal bytes: Model.cache_bytes, lk.ledger",
+            )  # fmt: skip
         windowed = [kind for kind in kinds if kind.window is not None]
         return cls(
             growing_bytes=sum(

@@ -25,7 +25,7 @@ from ledgerkit.spec.attention import (
     StateAttention,
 )
 from ledgerkit.spec.axes import LEDGERS, Account, Basis, Ledger
-from ledgerkit.spec.cache import index_key_bytes, state_bytes, token_bytes
+from ledgerkit.spec.cache import compressor_bytes, index_key_bytes, state_bytes, token_bytes
 from ledgerkit.spec.deployment import Deployment
 from ledgerkit.spec.engine import EngineProfile
 from ledgerkit.spec.hardware import Hardware
@@ -156,6 +156,13 @@ def _cache_holdings(
             cache("window_entries", entry, float(tp), float(attention.window))
             if attention.ratio:
                 cache("compressed_entries", entry, float(tp), math.inf, attention.ratio)
+                found.append(
+                    Holding(
+                        name="compressor_state", ledger="attention_kv", account="state",
+                        layers_by_stage=layers, per_sequence=compressor_bytes(attention),
+                        tp_copies=float(tp), source="tokens that are not yet one entry, in fp32",
+                    )
+                )  # fmt: skip
         case StateAttention():
             found.append(
                 Holding(

@@ -180,6 +180,17 @@ class CompressedAttention(Frozen):
         """Compressed elements that one token adds, beyond the window."""
         return self.head_dim / self.ratio if self.ratio else 0.0
 
+    def compressor_elements(self, columns: Literal["engine", "transformers"] = "engine") -> int:
+        """Elements that the compressors keep between steps: values and gates not yet merged.
+
+        Engines keep room for all tokens that one entry is made of, twice where windows overlap;
+        ``"transformers"`` keeps, at the end of a window, the overlap alone.
+        """
+        owns = self.indexer is not None and self.indexer.owned
+        width = self.head_dim + (self.indexer.head_dim if self.indexer and owns else 0)
+        parts = int(self.overlap) if columns == "transformers" else 1 + self.overlap
+        return 2 * self.ratio * parts * width
+
     @property
     def limit(self) -> None:
         """The compressed part keeps everything."""

@@ -96,6 +96,28 @@ def state_bytes(
     return state + attention.conv_elements(conv_columns) * _plain(conv_dtype)
 
 
+def compressor_bytes(
+    attention: CompressedAttention,
+    state_dtype: str | None = None,
+    conv_columns: Literal["engine", "transformers"] = "engine",
+) -> float:
+    """Bytes of what DeepSeek-V4's compressors keep of one sequence, whatever its length.
+
+    Engines keep it in fp32 (aiconfigurator: 2 · ratio · windows · width · 4), transformers in the
+    dtype of the activations.
+
+    Examples
+    --------
+    >>> heavy = CompressedAttention(
+    ...     num_attention_heads=128, head_dim=512, qk_rope_head_dim=64, window=128, ratio=128
+    ... )
+    >>> compressor_bytes(heavy)
+    524288.0
+    """
+    usual = "fp32" if conv_columns == "engine" else "bf16"
+    return attention.compressor_elements(conv_columns) * _plain(state_dtype or usual)
+
+
 def _plain(dtype: str) -> float:
     try:
         return _PLAIN[dtype]
@@ -155,7 +177,7 @@ def layer_cache_bytes(
             size += entries * token_bytes(attention, kv_dtype)
             if attention.indexer is not None:
                 size += entries * index_key_bytes(attention.indexer, indexer_dtype or kv_dtype)
-            return size
+            return size + compressor_bytes(attention, state_dtype, conv_columns)
         case _:
             size = kept_tokens(context, attention.limit) * token_bytes(attention, kv_dtype)
             if attention.indexer is not None:

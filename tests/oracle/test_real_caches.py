@@ -30,7 +30,8 @@ def runnable(model_type, fields):
             del fields["max_position_embeddings"]
             fields["n_positions"] = 64
         case "falcon":  # other layouts fail to reshape or cache repeated heads
-            fields |= {"new_decoder_architecture": False, "multi_query": True, "num_kv_heads": 1}
+            fields |= {"new_decoder_architecture": False, "multi_query": True, "num_kv_heads": 1,
+                       "num_ln_in_parallel_attn": None}  # fmt: skip
         case "gemma4_text":  # shared layers need the per-layer inputs
             fields["hidden_size_per_layer_input"] = 8
         case "nemotron_h":  # a cache of states alone has no length

@@ -12,6 +12,7 @@ import re
 
 import pytest
 
+import ledgerkit as lk
 from ledgerkit.readers.config import read_config
 from ledgerkit.spec.attention import CompressedAttention, NoAttention, StateAttention
 from ledgerkit.spec.cache import layer_cache_bytes
@@ -122,3 +123,19 @@ def test_peak_bytes_of_a_layer_count_each_kept_token(measured):
                 full = layer_cache_bytes(attention, size)
                 assert layer_cache_bytes(attention, 3 * size) == full
                 assert full == 2 * size * attention.elements_per_token
+
+
+def test_the_compressors_of_deepseek_v4_keep_what_is_not_yet_an_entry():
+    model = lk.load_model("deepseek-v4-pro")
+    # values and gates in fp32: 128 tokens of one window, or 4 of two that overlap (main and index)
+    heavy, light = 2 * 128 * 512 * 4, 2 * 4 * 2 * (512 + 128) * 4
+    kept = 31 * heavy + 30 * light
+    entries = 128 * 584 * 61 + 31 * (131_072 // 128) * 584 + 30 * (131_072 // 4) * (584 + 132)
+    assert model.cache_bytes(131_072, "fp8") == entries + kept
+    assert entries / 2**20 == pytest.approx(693.3, abs=0.05)
+    books = lk.ledger(
+        model, "b200-sxm-180gb", lk.Deployment(tp=8, kv_dtype="fp8"),
+        lk.Workload(prompt_tokens=8192, output_tokens=512, concurrency=4),
+    )  # fmt: skip
+    held = books.entries.filter(phase="hold", account="state")
+    assert held["amount_device"].sum() == 4 * kept  # every tensor-parallel rank has its own copy
