@@ -226,7 +226,20 @@ class Model(Frozen):
         )
 
     def kv_bytes_per_token(self, kv_dtype: str = "bf16", indexer_dtype: str | None = None) -> float:
-        """Bytes that each further token adds for ever: windows and states do not count."""
+        """Bytes that each further token adds for ever: windows and states do not count.
+
+        So it is 0 where every layer has a window, however long: Phi-3.5's is longer than its
+        context. ``cache_bytes(context)`` is the size at a length.
+
+        Examples
+        --------
+        >>> import ledgerkit as lk
+        >>> lk.load_model("llama-3.1-8b").kv_bytes_per_token()
+        131072.0
+        >>> phi = lk.load_model("phi-3.5-mini-instruct")
+        >>> phi.kv_bytes_per_token(), phi.cache_bytes(1)
+        (0.0, 393216.0)
+        """
         longest = 1 << 40  # far beyond every window
         grown = self.cache_bytes(2 * longest, kv_dtype, indexer_dtype)
         return (grown - self.cache_bytes(longest, kv_dtype, indexer_dtype)) / longest
