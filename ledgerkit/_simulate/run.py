@@ -52,8 +52,7 @@ def run(arrays: Arrays, progress: OnProgress | None, most_iterations: int | None
     begun = time.perf_counter()
     a = arrays
     counters, total = a.counters, len(a.asked)
-    with told_if_cold(silent=progress is not None):
-        simulator.start(a.replicas, a.slots, a.ring, counters, a.ops, a.layout, a.whole, a.part)
+    simulator.start(a.replicas, a.slots, a.ring, counters, a.ops, a.layout, a.whole, a.part)
     ended = simulator.RUNNING
     while ended == simulator.RUNNING:
         steps = SLICE
