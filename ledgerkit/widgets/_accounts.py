@@ -10,6 +10,7 @@ from ledgerkit.charts.theme import GROUPS, THEMES
 from ledgerkit.errors import LedgerError
 from ledgerkit.spec.axes import Ledger as LedgerName
 from ledgerkit.text import get, numbers
+from ledgerkit.widgets._tables import note_list
 
 if TYPE_CHECKING:
     from ledgerkit._ledger import Ledger
@@ -49,10 +50,8 @@ def key_numbers(books: Ledger, language: str) -> str:
         f"<td><b>{html.escape(value)}</b></td><td>{html.escape(band)}</td></tr>"
         for key, value, band in rows
     )
-    notes = "".join(f"<li>{html.escape(note)}</li>" for note in books.notes)
-    return f"<table class='ledgerkit-numbers'>{cells}</table>" + (
-        f"<ul class='ledgerkit-note'>{notes}</ul>" if notes else ""
-    )
+    table = f"<table class='ledgerkit-numbers'>{cells}</table>"
+    return table + note_list(books.notes, language)
 
 
 def booked_accounts(books: Ledger) -> list[tuple[LedgerName, str, dict[str, float]]]:

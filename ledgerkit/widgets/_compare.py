@@ -25,6 +25,7 @@ from ledgerkit.widgets._deployment import (
     WORKLOAD,
     DeploymentPanel,
 )
+from ledgerkit.widgets._tables import note_list
 
 FIGURES = ("triangle", "bars", "memory")
 MOST = 6
@@ -356,8 +357,7 @@ def comparison_table(panel: Compare, view: Comparison) -> str:
         + "</tr>"
         for place, key in enumerate(heads)
     )
-    notes = "".join(f"<li>{html.escape(note)}</li>" for note in view.notes)
     return (
         f"<h4>{html.escape(panel.text('widget.key_numbers'))}</h4><table><thead><tr><td></td>{head}"
-        f"</tr></thead><tbody>{rows}</tbody></table><ul class='ledgerkit-note'>{notes}</ul>"
+        f"</tr></thead><tbody>{rows}</tbody></table>{note_list(view.notes, panel.language)}"
     )

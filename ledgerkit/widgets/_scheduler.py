@@ -16,6 +16,7 @@ from ledgerkit.widgets._background import Background
 from ledgerkit.widgets._base import heading, select
 from ledgerkit.widgets._code import call
 from ledgerkit.widgets._deployment import DEPLOYMENT, FIELDS, DeploymentPanel
+from ledgerkit.widgets._tables import note_list
 
 if TYPE_CHECKING:
     from ledgerkit._simulate.run import Progress
@@ -293,8 +294,7 @@ class SchedulerView(Background, DeploymentPanel):
             f"<td><b>{html.escape(value)}</b></td></tr>"
             for name, value in shown
         )
-        notes = "".join(f"<li>{html.escape(note)}</li>" for note in run.notes)
-        return f"<table>{rows}</table><ul class='ledgerkit-note'>{notes}</ul>"
+        return f"<table>{rows}</table>{note_list(run.notes, self.language)}"
 
 
 def _written(value: float | None) -> str:

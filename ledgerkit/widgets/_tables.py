@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import polars as pl
 
 from ledgerkit._sweep.columns import COLUMNS
 from ledgerkit.text import numbers
+from ledgerkit.text.notes import note_in
 
 _WRITTEN: Mapping[str, Callable[[float], str]] = {
     "s": numbers.duration,
@@ -41,3 +42,9 @@ def _cell(name: str, value: Any) -> str:
     if isinstance(value, float) and unit in _WRITTEN:
         return html.escape(_WRITTEN[unit](value))
     return html.escape(f"{value:,.4g}" if isinstance(value, float) else str(value))
+
+
+def note_list(notes: Iterable[str], language: str) -> str:
+    """Notes as an HTML list in a language; nothing for none."""
+    items = "".join(f"<li>{html.escape(note_in(note, language))}</li>" for note in notes)
+    return f"<ul class='ledgerkit-note'>{items}</ul>" if items else ""

@@ -16,6 +16,7 @@ from ledgerkit.text import numbers
 from ledgerkit.widgets._base import heading, select
 from ledgerkit.widgets._code import call
 from ledgerkit.widgets._deployment import GROUPS, DeploymentPanel
+from ledgerkit.widgets._tables import note_list
 
 FIGURES = ("bars", "triangle", "waterfall")
 _ROWS = 9
@@ -216,5 +217,4 @@ class TechniqueLab(DeploymentPanel):
             for key, value in parts
             if value
         )
-        notes = "".join(f"<li>{html.escape(note)}</li>" for note in found.notes)
-        return words + (f"<ul class='ledgerkit-note'>{notes}</ul>" if notes else "")
+        return words + note_list(found.notes, self.language)
