@@ -88,8 +88,8 @@ _PATTERNS: Final = (
      r"\2 个 prompt token 中有 \1 个为全部序列共享"),
     (r"prefill in chunks of (.+) tokens; queue = longest time between two tokens",
      r"预填充每块 \1 个 token；queue = 两个 token 之间的最长间隔"),
-    ((r"(.+) draft tokens, each accepted with probability (.+) after the one before it: (.+) tokens "
-     r"per step; decode amounts are per output token"),
+    ((r"(.+) draft tokens, each accepted with probability (.+) after the one before it: (.+) "
+     r"tokens per step; decode amounts are per output token"),
      (r"草稿 \1 个 token，前一个被接受后各以 \2 的概率被接受：每步 \3 个 token；decode "
      r"的数量按每个输出 token 计")),
     (r"all-gather and reduce-scatter instead of dispatch; no buffers of (.+) tokens",
@@ -99,6 +99,18 @@ _PATTERNS: Final = (
      (r"另一份相同的部署负责算 prompt，其 cache 以 \1 B/s 搬运；queue = 别人的 prompt 给一个 token "
      r"增加的时间")),
     # simulated runs
+    ((r"the stream of (.+) requests/s is above the capacity of about (.+): waits grow with the "
+      r"length of the run"),
+     r"每秒 \1 个请求超过了约 \2 个的处理能力：等待随运行时长增长"),
+    ((r"(.+) of (.+) requests were unanswered when the last one came: (.+) requests/s came and "
+      r"about (.+) were answered; waits grow with the length of the run"),
+     (r"最后一个请求到来时，\2 个中还有 \1 个没有回答：每秒来了 \3 个、约答了 \4 个；"
+      r"等待随运行时长增长")),
+    ((r"(.+) requests were rejected: longer than the model, the step budget \(without chunked "
+      r"prefill\) or the whole cache allow"),
+     r"拒绝了 \1 个请求：超过模型、每步预算（未分块预填充时）或整个 cache 的长度"),
+    (r"drafts are accepted independently, with one probability",
+     "各草稿 token 以同一概率独立地被接受"),
     (r"experts in host memory are not simulated: all weights are on the devices",
      "不模拟放在主机内存的专家：全部权重都在设备上"),
     (r"pages of (.+) tokens are simulated as blocks of (.+)",

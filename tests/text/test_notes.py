@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import polars as pl
 import pytest
 
 import ledgerkit as lk
@@ -63,7 +64,12 @@ def test_notes_of_runs():
         )
         for note in lk.simulate(model, "h200-sxm-141gb", layout, stream).notes
     }
-    assert len(notes) >= 3
+    busy = lk.Arrivals.poisson(500.0, requests=400, prompt_tokens=4096, output_tokens=64)
+    point = ("llama-3.1-8b", "h100-sxm-80gb")
+    notes |= set(lk.simulate(*point, arrivals=busy, overload="run", draft_tokens=2).notes)
+    rows = {"arrival_s": [0.0, 0.1], "prompt_tokens": [512, 200_000], "output_tokens": [8, 8]}
+    notes |= set(lk.simulate(*point, arrivals=pl.DataFrame(rows)).notes)
+    assert len(notes) >= 6
     assert [note for note in notes if not in_chinese(note)] == []
 
 
