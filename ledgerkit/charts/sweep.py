@@ -182,8 +182,10 @@ def _layers(
         [shown.with_columns(front=pl.lit(False)), front.with_columns(front=pl.lit(True))]
     )
     scale = alt.Scale(type="log" if log else "linear", zero=False, nice=False)
+    # the marks of a logarithm crowd at the end of a decade
+    sparse = alt.Axis(labelOverlap="greedy", labelSeparation=8)
     base = alt.Chart(both).encode(
-        alt.X(x, title=_label(x, language), scale=scale),
+        alt.X(x, title=_label(x, language), scale=scale, axis=sparse),
         alt.Y(y, title=_label(y, language), scale=scale),
     )
     dots = base.transform_filter("!datum.front").mark_point(

@@ -21,7 +21,8 @@ MEASURE = """
   const frame = svg.getBoundingClientRect();
   return {
     name: svg.parentElement.id, width: frame.width, height: frame.height,
-    words: [...svg.querySelectorAll("text")].map(word => {
+    // Vega hides a mark of an axis that has no room, and leaves it where it is
+    words: [...svg.querySelectorAll('text:not([opacity="0"])')].map(word => {
       const box = word.getBoundingClientRect();
       return {
         text: word.textContent, size: parseFloat(getComputedStyle(word).fontSize),
