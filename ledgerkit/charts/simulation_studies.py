@@ -269,7 +269,7 @@ def simulation_crossover(
     ... )
     >>> chart = simulation_crossover(rows, language="en")
     >>> lk.charts.describe(chart)
-    'Speculation: the gain depends on the batch. 4 drafts: pays up to 16 clients'
+    'Speculation: the gain depends on the batch. 4 drafts: pays up to about 172 clients'
     """
     chosen, look = resolve_language(language), resolve_theme(theme)
     needs(rows, _CROSSOVER)
@@ -306,12 +306,21 @@ def simulation_crossover(
 
 
 def _until(name: str, rows: pl.DataFrame, language: text.Language) -> str:
-    """Up to how many clients speculation pays, of those that were tried."""
-    pays = rows.filter(pl.col("speedup") > 1)["clients"].to_list()
-    top = max(rows["clients"].to_list())
-    key = "never" if not pays else "always" if max(pays) == top else "until"
-    clients = f"{max(pays, default=top):,}"
-    return text.get(f"simulate.crossover.{key}", language, name=name, clients=clients)
+    """Up to how many clients speculation pays: where the drawn line leaves 1 for good."""
+    points = list(zip(rows["clients"].to_list(), rows["speedup"].to_list(), strict=True))
+    paying = [i for i, (_, speedup) in enumerate(points) if speedup > 1]
+    if not paying:
+        return text.get("simulate.crossover.never", language, name=name)
+    last = paying[-1]
+    clients, gain = points[last]
+    if last + 1 == len(points):
+        return text.get("simulate.crossover.always", language, name=name, clients=f"{clients:,}")
+    beyond, loss = points[last + 1]
+    # the line is straight over the logarithm of the clients
+    part = (gain - 1.0) / (gain - loss)
+    crossing = clients * (beyond / clients) ** part
+    told = f"{crossing:,.0f}" if crossing >= 10 else f"{crossing:.1f}"
+    return text.get("simulate.crossover.until", language, name=name, clients=told)
 
 
 def _powers(rows: pl.DataFrame) -> list[int]:

@@ -68,8 +68,8 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
         "en": "Costs most: {name}, {cost}",
     },
     "simulate.crossover.until": {
-        "zh": "{name}：{clients} 个客户端以内划算",
-        "en": "{name}: pays up to {clients} clients",
+        "zh": "{name}：约 {clients} 个客户端以内划算",
+        "en": "{name}: pays up to about {clients} clients",
     },
     "simulate.crossover.always": {
         "zh": "{name}：直到 {clients} 个客户端都划算",
