@@ -91,6 +91,10 @@ class Capacity:
         devices : {"one", "replica"}
             On the fullest device, or without any copies in the whole replica.
         """
+        _whole("tokens", tokens, 0)
+        if devices not in ("one", "replica"):
+            raise CapacityError("unknown devices", given=devices, allowed="one, replica",
+                                fix="use devices='replica'")  # fmt: skip
         if devices == "replica":
             return self.model.cache_bytes(tokens, self.deployment.kv_dtype)
         return sum(kind.sequence_bytes(tokens) for kind in self._kinds)
@@ -132,6 +136,7 @@ class Capacity:
 
     def reserved_bytes(self, tokens: int) -> float:
         """Bytes of one device that the engine sets aside for one sequence of this length."""
+        _whole("tokens", tokens, 0)
         if self.profile.cache_allocation == "contiguous":
             return self.ideal_bytes(max(tokens, self.max_model_len))
         if self.pools is not None:
@@ -162,7 +167,10 @@ class Capacity:
 
         A fraction, as vLLM prints it; the seats of the scheduler are not counted here.
         """
-        return self._concurrency(tokens or self.max_model_len, self.pool_bytes.mid)
+        if tokens is None:
+            tokens = self.max_model_len
+        _whole("tokens", tokens, 1)
+        return self._concurrency(tokens, self.pool_bytes.mid)
 
     def _concurrency(self, tokens: int, pool: float) -> float:
         if self.profile.cache_allocation == "contiguous":
@@ -175,6 +183,9 @@ class Capacity:
 
     def swap_blocks(self, swap_bytes: float) -> int:
         """Blocks that this much host memory holds for one device."""
+        if not 0 <= swap_bytes < math.inf:
+            raise CapacityError("swap_bytes must be a number of bytes", given=swap_bytes,
+                                allowed="0 or more", fix="give bytes of host memory")  # fmt: skip
         return math.floor(swap_bytes / self.block_bytes)
 
     def transfer_bytes(self, prompt_tokens: int) -> float:
@@ -304,7 +315,7 @@ def capacity(
     model: Model | str | dict[str, Any],
     hardware: Hardware | str | dict[str, Any],
     deployment: Deployment | dict[str, Any] | None = None,
-    workload: Workload | None = None,
+    workload: Workload | dict[str, Any] | None = None,
     *,
     pool_bytes: float | None = None,
 ) -> Capacity:
@@ -344,6 +355,8 @@ def capacity(
     model, hardware, deployment, profile, _ = resolve(model, hardware, deployment)
     check(model, deployment)
     longest = deployment.max_model_len or model.max_position_embeddings
+    if isinstance(workload, dict):
+        workload = Workload(**workload)
     if workload is not None:
         longest = workload.hold_context
     if pool_bytes is not None:
@@ -367,3 +380,9 @@ def _estimated_pool(
 
     reserve = reserve_bytes(model, deployment, profile)
     return Band(low=left(reserve.high), mid=left(reserve.mid), high=left(reserve.low))
+
+
+def _whole(name: str, value: int, least: int) -> None:
+    if type(value) is not int or value < least:
+        raise CapacityError(f"{name} must be a whole number", given=value,
+                            allowed=f"{least} or more", fix=f"correct {name}")  # fmt: skip

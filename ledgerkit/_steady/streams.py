@@ -43,7 +43,8 @@ def check_pools(
     """Return whether the point is disaggregated; refuse a half-stated one."""
     if prefill is None and prefill_workers is None and decode_workers is None:
         return False
-    if not prefill_workers or not decode_workers:
+    known = (prefill_workers, decode_workers)
+    if any(type(workers) is not int or workers < 1 for workers in known):
         raise DeploymentError(
             "disaggregated prefill needs the number of workers on both sides: without them the "
             "sequences of a decode worker are unknown",
