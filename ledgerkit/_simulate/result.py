@@ -65,6 +65,8 @@ class Simulation:
         self.notes: tuple[str, ...] = tuple(told)
 
     def __repr__(self) -> str:
+        if not self._answered.any():
+            return f"Simulation({self.model.slug}: no request answered, {self.rejected} rejected)"
         return (
             f"Simulation({self.model.slug} on {self.scheduler.replicas} x "
             f"{self.deployment.devices} x {self.hardware.slug}, {self.arrivals.label}: "
@@ -220,6 +222,8 @@ class Simulation:
     def _window(self) -> tuple[int, float]:
         """(answers, seconds) between the warm-up and the moment when a loop runs dry."""
         ends = np.sort(self._fate(serving.F_FINISHED)[self._answered]) / PER_SECOND
+        if not len(ends):
+            return 0, math.inf  # every request was rejected
         warm = int(self._arrays.settings[serving.S_WARM])
         last = len(ends) - (self.arrivals.concurrency or 0)
         if self.arrivals.chained and last - warm > 1:

@@ -102,3 +102,10 @@ def test_kept_code_is_not_cold(monkeypatch, tmp_path):
     (tmp_path / "kernels_1").mkdir()
     (tmp_path / "kernels_1" / "simulator.run-1.py311.1.nbc").touch()
     assert not notice.is_cold()
+
+
+def test_a_run_that_answers_nobody_says_so():
+    long = lk.Arrivals.poisson(1.0, requests=5, prompt_tokens=200_000, output_tokens=8)
+    run = lk.simulate("llama-3.1-8b", "h100-sxm-80gb", arrivals=long)
+    assert (run.rejected, run.requests_per_s) == (5, 0.0)
+    assert "5 rejected" in repr(run)
