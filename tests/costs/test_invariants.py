@@ -268,10 +268,14 @@ def test_a_zero_is_written_for_no_account(model):
 # monotonicity ----------------------------------------------------------------------------------
 
 models = st.sampled_from(MODELS)
+# the first tokens of a new chunk see few others: there a longer prompt is cheaper, and is meant to be
+unchunked = st.sampled_from(
+    [m for m in MODELS if not any(getattr(g.attention, "chunk", None) for g in m.groups)]
+)
 
 
 @settings(max_examples=60)
-@given(model=models, prompt=st.integers(1, 900), more=st.integers(1, 100),
+@given(model=unchunked, prompt=st.integers(1, 900), more=st.integers(1, 100),
        concurrency=st.integers(1, 300), extra=st.integers(1, 50))  # fmt: skip
 def test_more_to_do_is_never_cheaper(model, prompt, more, concurrency, extra):
     base = world.books_of(model, prompt_tokens=prompt, concurrency=concurrency)
