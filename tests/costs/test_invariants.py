@@ -268,7 +268,7 @@ def test_a_zero_is_written_for_no_account(model):
 # monotonicity ----------------------------------------------------------------------------------
 
 models = st.sampled_from(MODELS)
-# the first tokens of a new chunk see few others: there a longer prompt is cheaper, and is meant to be
+# the first tokens of a new chunk see few others: a longer prompt is cheaper there, as it should be
 unchunked = st.sampled_from(
     [m for m in MODELS if not any(getattr(g.attention, "chunk", None) for g in m.groups)]
 )
