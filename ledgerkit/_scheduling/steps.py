@@ -110,18 +110,24 @@ def mixed_s(
 def draft_of_mtp(model: Model) -> Model | None:
     """One MTP block with the model's head, as a model of one layer; None without MTP.
 
-    What joins the two inputs is a layer's work like any other, and counts as dense.
+    What joins the two inputs is a layer's work like any other, and counts as dense. So does a head
+    of the block's own, which is then used in place of the model's.
     """
     if model.mtp is None:
         return None
     block = model.mtp.group
     joining = tuple(
-        w.model_copy(update={"ledger": "ffn_mlp", "account": "dense"}) for w in model.mtp.extra
-    )
+        w.model_copy(update={"ledger": "ffn_mlp", "account": "dense"}
+                     | ({"use": "linear"} if w.use == "head" else {}))
+        for w in model.mtp.extra
+    )  # fmt: skip
+    table = model.globals
+    if any(w.use == "head" for w in model.mtp.extra):
+        table = tuple(w for w in table if w.use != "head")
     layer = LayerGroup(
         layers=(0,), attention=block.attention, ffn=block.ffn,
         weights=(*block.weights, *joining),
     )  # fmt: skip
     fields = {name: getattr(model, name) for name in Model.model_fields}
-    changed = {"slug": f"{model.slug}-mtp", "groups": (layer,), "mtp": None}
+    changed = {"slug": f"{model.slug}-mtp", "groups": (layer,), "globals": table, "mtp": None}
     return Model(**{**fields, **changed})

@@ -2,6 +2,7 @@
 
 Source: ``models/ernie4_5_moe`` of transformers 5.24. Experts from ``moe_layer_start_index`` to
 ``moe_layer_end_index`` on every ``moe_layer_interval``-th layer, with a correction bias per expert.
+MTP blocks: ``ernie_mtp.py`` of vLLM; names of their tensors from the published 21B checkpoint.
 """
 
 from __future__ import annotations
@@ -20,9 +21,15 @@ from ledgerkit.readers.blocks import (
     shared_expert,
     vocabulary,
 )
-from ledgerkit.readers.families._common import Frame, read_frame, read_head_dim, read_heads
+from ledgerkit.readers.families._common import (
+    Frame,
+    draft_row,
+    read_frame,
+    read_head_dim,
+    read_heads,
+)
 from ledgerkit.readers.fields import MAX_LAYERS, Fields
-from ledgerkit.readers.rows import Architecture, Layer, Row, ffn_row
+from ledgerkit.readers.rows import Architecture, Layer, MtpPlan, Row, ffn_row
 from ledgerkit.spec.attention import SoftmaxAttention
 from ledgerkit.spec.feed_forward import DenseFfn, MoeFfn
 
@@ -53,8 +60,6 @@ def read(fields: Fields, _model_type: str) -> Architecture:
     fields.ignore("router arithmetic", "moe_norm_min", "moe_use_aux_free", "moe_gate_act")
     fields.ignore("runtime", "moe_capacity", "moe_gate", "moe_use_size_all2all",
                   "use_rmsnorm", "compression_ratio", "fuse_rope")  # fmt: skip
-    if fields.count("num_nextn_predict_layers", default=0):
-        fields.record.assume("mtp_not_counted", family="ERNIE 4.5")
     attention = SoftmaxAttention(
         num_attention_heads=heads,
         num_key_value_heads=kv_heads,
@@ -71,13 +76,40 @@ def read(fields: Fields, _model_type: str) -> Architecture:
     for flag in set(flags):
         ffn, ffn_rows = (_moe if flag else _dense)(fields, hidden, bias=bias)
         kinds[flag] = Layer(attention, ffn, (*rows, *ffn_rows))
+    mtp = _mtp(fields, frame, attention, rows, bias=bias)
     fields.ignore("unused", "intermediate_size", "moe_intermediate_size", "moe_k",
                   "moe_num_shared_experts")  # fmt: skip
     table = vocabulary(hidden, frame.vocab, tie=frame.tie)
     if bias:
         table.append(ffn_row("lm_head.bias", frame.vocab, account="vocab", split="vocab",
                              use="vector"))  # fmt: skip
-    return frame.architecture([kinds[flag] for flag in flags], table)
+    return frame.architecture([kinds[flag] for flag in flags], table, mtp)
+
+
+def _mtp(
+    fields: Fields, frame: Frame, attention: SoftmaxAttention, rows: tuple[Row, ...], *, bias: bool
+) -> MtpPlan | None:
+    """Return the MTP blocks: dense layers, each behind two norms and a projection.
+
+    The final norm, the embedding and the head are the model's own.
+    """
+    blocks = fields.count("num_nextn_predict_layers", default=0, most=MAX_LAYERS)
+    if not blocks:
+        return None
+    if bias:  # no published checkpoint says whether the projection has one, too
+        fields.record.assume("mtp_not_counted", family="ERNIE 4.5")
+        return None
+    ffn, ffn_rows = _dense(fields, frame.hidden, bias=bias)
+    block = tuple(
+        row._replace(name=row.name.replace(LAYER, "model.mtp_block.{layer}."))
+        for row in (*rows, *ffn_rows)
+    )
+    extra = (
+        draft_row("model.mtp_linear_proj.{layer}.weight", frame.hidden, 2 * frame.hidden),
+        *(draft_row(f"model.mtp_{name}_norm.{{layer}}.weight", frame.hidden, use="vector")
+          for name in ("emb", "hidden")),
+    )  # fmt: skip
+    return MtpPlan(blocks, Layer(attention, ffn, block), 0, extra)
 
 
 def _moe_layers(fields: Fields, frame: Frame) -> list[bool]:

@@ -1,6 +1,6 @@
 """Hy3 (Hunyuan 3): q/k norms per head, experts behind a correction bias, dense first layers.
 
-Source: ``models/hy_v3`` of transformers 5.24.
+Source: ``models/hy_v3`` of transformers 5.24; MTP blocks: ``hy_v3_mtp.py`` of vLLM.
 """
 
 from __future__ import annotations
@@ -17,9 +17,15 @@ from ledgerkit.readers.blocks import (
     routed_experts,
     router,
 )
-from ledgerkit.readers.families._common import read_frame, read_head_dim, read_heads
+from ledgerkit.readers.families._common import (
+    Frame,
+    joint_rows,
+    read_frame,
+    read_head_dim,
+    read_heads,
+)
 from ledgerkit.readers.fields import MAX_LAYERS, Fields
-from ledgerkit.readers.rows import Architecture, Layer
+from ledgerkit.readers.rows import Architecture, Layer, MtpPlan
 from ledgerkit.spec.attention import SoftmaxAttention
 from ledgerkit.spec.feed_forward import DenseFfn, MoeFfn
 
@@ -51,8 +57,6 @@ def read(fields: Fields, _model_type: str) -> Architecture:
     fields.ignore("router arithmetic", "enable_moe_fp32_combine", "route_norm")
     fields.only("use_qk_norm", True, why="the class always has q and k norms")
     fields.only("qk_norm", True, why="the class always has q and k norms")
-    if fields.count("num_nextn_predict_layers"):
-        fields.record.assume("mtp_not_counted", family="Hy3")
     attention = SoftmaxAttention(
         num_attention_heads=heads,
         num_key_value_heads=kv_heads,
@@ -101,4 +105,17 @@ def read(fields: Fields, _model_type: str) -> Architecture:
         layers[True] = Layer(attention, moe, (*rows, *ffn_rows))
     fields.ignore("unused", "intermediate_size", "num_experts", "moe_intermediate_size",
                   "num_shared_experts", "num_experts_per_tok")  # fmt: skip
-    return frame.architecture([layers[flag] for flag in flags])
+    return frame.architecture([layers[flag] for flag in flags], mtp=_mtp(fields, frame, layers))
+
+
+def _mtp(fields: Fields, frame: Frame, layers: Mapping[bool, Layer]) -> MtpPlan | None:
+    """Return the MTP blocks: a layer with experts behind two norms and a projection."""
+    blocks = fields.count("num_nextn_predict_layers", most=MAX_LAYERS)
+    if not blocks:
+        return None
+    if True not in layers:
+        fields.record.assume("mtp_not_counted", family="Hy3")
+        return None
+    norms = ("enorm", "hnorm", "final_layernorm")
+    return MtpPlan(blocks, layers[True], frame.layers,
+                   joint_rows(frame.hidden, LAYER, "eh_proj", norms))  # fmt: skip

@@ -22,6 +22,7 @@ from ledgerkit.readers.blocks import (
 )
 from ledgerkit.readers.families._common import (
     Frame,
+    joint_rows,
     pattern_windows,
     read_frame,
     read_head_dim,
@@ -31,7 +32,7 @@ from ledgerkit.readers.families._common import (
 )
 from ledgerkit.readers.families.deepseek import read_expert_groups
 from ledgerkit.readers.fields import MAX_LAYERS, Fields
-from ledgerkit.readers.rows import Architecture, Layer, Row, attention_row, ffn_row
+from ledgerkit.readers.rows import Architecture, Layer, MtpPlan, Row, attention_row, ffn_row
 from ledgerkit.spec.attention import SoftmaxAttention
 from ledgerkit.spec.feed_forward import DenseFfn, MoeFfn
 
@@ -206,6 +207,7 @@ _SHARED = {
     "num_shared_experts": ("num_shared_experts", "n_shared_experts"),
     "shared_expert_intermediate_size": ("shared_expert_intermediate_size",),
 }
+_DRAFTS = ("num_nextn_predict_layers", "num_mtp_layers")
 _PATTERNS = ("sliding_window_pattern", "global_attn_every_n_layers")
 
 
@@ -225,7 +227,9 @@ def read(fields: Fields, model_type: str) -> Architecture:
     per_head = fields.values.get("gating", True) in (True, "per-head")
     window, windowed = _windows(fields, style, frame)
     sparse = _sparse_layers(fields, style, frame)
-    ffns = {flag: _ffn(fields, style, frame.hidden, sparse=flag) for flag in set(sparse)}
+    drafted = _drafted(fields) if model_type == "exaone_moe" else None
+    flags = {*sparse, False} if drafted else set(sparse)  # an MTP block of K-EXAONE is dense
+    ffns = {flag: _ffn(fields, style, frame.hidden, sparse=flag) for flag in flags}
     fields.ignore("unused", *_BRANCHES, *_COUNTS, *_SHARED.get(style.shared or "", ()))
 
     def layer(number: int, *, flag: bool, experts: bool) -> Layer:
@@ -256,7 +260,32 @@ def read(fields: Fields, model_type: str) -> Architecture:
 
     kinds = list(zip(_head_counts(fields, frame, heads, kv_heads), windowed, sparse, strict=True))
     layers = {kind: layer(kind[0], flag=kind[1], experts=kind[2]) for kind in dict.fromkeys(kinds)}
-    return frame.architecture([layers[kind] for kind in kinds], _table(fields, style, frame))
+    mtp = None
+    if drafted:
+        block = layer(heads, flag=drafted[0] == "sliding_attention", experts=False)
+        rows = tuple(r._replace(name=r.name.replace("model.", "mtp.", 1)) for r in block.rows)
+        norms = ("norm", "pre_fc_norm_embedding", "pre_fc_norm_hidden")
+        mtp = MtpPlan(len(drafted), Layer(block.attention, block.ffn, rows), 0,
+                      joint_rows(frame.hidden, "mtp.", "fc", norms))  # fmt: skip
+    return frame.architecture([layers[kind] for kind in kinds], _table(fields, style, frame), mtp)
+
+
+def _drafted(fields: Fields) -> list[str]:
+    """Return the attention of the MTP block; K-EXAONE's files state neither it nor the block.
+
+    Source: ``exaone_moe_mtp.py`` of vLLM and SGLang; ``modeling_exaone_moe.py`` of TensorRT-LLM
+    says that a file without the field has one block.
+    """
+    stated = any(name in fields.values for name in _DRAFTS)
+    blocks = fields.count(*_DRAFTS, default=1, most=MAX_LAYERS)
+    types = fields.words("mtp_layer_types", allowed=("full_attention", "sliding_attention"),
+                         default=None)  # fmt: skip
+    if not blocks:
+        return []
+    require(blocks == 1, "checkpoints of this model type hold one MTP block", blocks)
+    if not stated:
+        fields.record.assume("mtp_unstated", family="K-EXAONE", blocks=blocks)
+    return types or ["full_attention"]
 
 
 def _special(fields: Fields, model_type: str) -> None:
@@ -277,7 +306,7 @@ def _special(fields: Fields, model_type: str) -> None:
         fields.only("moe_apply_router_weight_on_input", False,
                     why="the class weighs the outputs of experts")  # fmt: skip
     elif model_type in ("solar_open", "sarvam_moe", "exaone_moe"):
-        if fields.count("num_nextn_predict_layers", "num_mtp_layers", default=0):
+        if model_type != "exaone_moe" and fields.count(*_DRAFTS, default=0):
             fields.record.assume("mtp_not_counted", family=model_type)
         fields.ignore("router arithmetic", "topk_method")
         if model_type == "sarvam_moe":

@@ -2,21 +2,36 @@
 
 Source: ``models/nemotron_h`` of transformers 5.24. ``hybrid_override_pattern`` spells the blocks
 (M = Mamba-2, * = attention, - = MLP, E = experts), or ``layers_block_type`` lists them. MLPs have
-two matrices. With ``moe_latent_size`` the experts live in a narrower space.
+two matrices. With ``moe_latent_size`` the experts live in a narrower space. MTP blocks:
+``nemotron_h_mtp.py`` of SGLang and vLLM.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ledgerkit.errors import ConfigError
 from ledgerkit.readers.blocks import dense_mlp, gqa_projections, routed_experts, vocabulary
-from ledgerkit.readers.families._common import Frame, read_heads, require, state_dtype
+from ledgerkit.readers.families._common import (
+    Frame,
+    draft_row,
+    joint_rows,
+    read_heads,
+    require,
+    state_dtype,
+)
 from ledgerkit.readers.families._mamba import Mamba2, mamba2
 from ledgerkit.readers.families.deepseek import read_expert_groups
 from ledgerkit.readers.fields import MAX_CONTEXT, MAX_LAYERS, MAX_VOCAB, Fields
-from ledgerkit.readers.rows import Architecture, Layer, Row, attention_row, ffn_row
+from ledgerkit.readers.rows import (
+    Architecture,
+    Layer,
+    MtpPlan,
+    Row,
+    attention_row,
+    ffn_row,
+)
 from ledgerkit.spec.attention import NoAttention, SoftmaxAttention
 from ledgerkit.spec.feed_forward import DenseFfn, MoeFfn, NoFfn
 
@@ -79,11 +94,7 @@ def read(fields: Fields, _model_type: str) -> Architecture:
     makers = {"mamba": _mamba, "attention": _attention, "mlp": _mlp, "moe": _moe}
     fields.only("tie_word_embeddings", False, why="the class has a head of its own")
     layers = {kind: makers[kind](fields, frame.hidden) for kind in dict.fromkeys(kinds)}
-    for names in _ONLY_IN.values():
-        fields.ignore("unused", *names)
-    if fields.count("num_nextn_predict_layers"):
-        fields.record.assume("mtp_not_counted", family="Nemotron")
-    fields.ignore("unused", "mtp_hybrid_override_pattern", "mtp_layers_block_type")
+    mtp = _mtp(fields, frame, makers)
     table = vocabulary(
         frame.hidden,
         frame.vocab,
@@ -91,7 +102,41 @@ def read(fields: Fields, _model_type: str) -> Architecture:
         embedding="backbone.embeddings.weight",
         norm="backbone.norm_f",
     )
-    return frame.architecture([layers[kind] for kind in kinds], table)
+    for names in _ONLY_IN.values():
+        fields.ignore("unused", *names)
+    return frame.architecture([layers[kind] for kind in kinds], table, mtp)
+
+
+def _mtp(
+    fields: Fields, frame: Frame, makers: Mapping[str, Callable[[Fields, int], Layer]]
+) -> MtpPlan | None:
+    """Return the MTP block: attention, then MLP or experts, with a projection of the joined inputs.
+
+    Its layers are spelled like the model's. Checkpoints hold one block, however often it is used.
+    """
+    blocks = fields.count("num_nextn_predict_layers", most=MAX_LAYERS)
+    pattern = fields.values.get("mtp_hybrid_override_pattern")
+    words = fields.words("mtp_layers_block_type", allowed=tuple(_WORDS), default=None)
+    fields.mark("mtp_hybrid_override_pattern")
+    kinds = [_WORDS[word] for word in words or ()]
+    if not kinds and isinstance(pattern, str):
+        kinds = [_LETTERS.get(letter, letter) for letter in pattern]
+    if not blocks:
+        return None
+    if blocks != 1 or kinds not in (["attention", "moe"], ["attention", "mlp"]):
+        fields.record.assume("mtp_not_counted", family="Nemotron")
+        return None
+    parts = [makers[kind](fields, frame.hidden) for kind in kinds]
+    rows = [
+        row._replace(name=row.name.replace(AT, f"mtp.layers.{index}."))
+        for index, part in enumerate(parts)
+        for row in part.rows
+    ]
+    extra = (
+        *joint_rows(frame.hidden, "mtp.layers.0.", "eh_proj", ("enorm", "hnorm")),
+        draft_row("mtp.layers.1.final_layernorm.weight", frame.hidden, use="vector"),
+    )
+    return MtpPlan(blocks, Layer(parts[0].attention, parts[1].ffn, tuple(rows)), 0, extra)
 
 
 _ONLY_IN = {

@@ -1,7 +1,8 @@
 """Step-3.5 and Step-3.7: window and full layers of different heads, head-wise gates, experts.
 
 Source: ``models/step3p7`` of transformers 5.24. ``attention_other_setting`` overrides the heads of
-window layers; lists per layer may have entries for MTP blocks at their end.
+window layers; lists per layer may have entries for MTP blocks at their end. MTP blocks:
+``step3p5_mtp.py`` of vLLM; each has a head of its own, chosen by the drafting step.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from ledgerkit.readers.blocks import (
     gqa_projections,
     shared_expert,
 )
-from ledgerkit.readers.families._common import Frame, read_frame, require
+from ledgerkit.readers.families._common import Frame, draft_row, joint_rows, read_frame, require
 from ledgerkit.readers.families.step3 import moe_layer_numbers, stacked_experts
 from ledgerkit.readers.fields import MAX_LAYERS, Fields
-from ledgerkit.readers.rows import Architecture, Layer, Row, attention_row, ffn_row
+from ledgerkit.readers.rows import Architecture, Layer, MtpPlan, Row, attention_row, ffn_row
 from ledgerkit.spec.attention import SoftmaxAttention
 from ledgerkit.spec.feed_forward import DenseFfn, MoeFfn
 
@@ -47,6 +48,7 @@ _STEP = {
 }
 DEFAULTS: dict[str, Mapping[str, Any]] = {"step3p5": _STEP, "step3p7_text": _STEP}
 _FIRST_MOE = 3
+_TYPES = ("full_attention", "sliding_attention")
 _EXPERTS = ("n_routed_experts", "moe_num_experts", "num_local_experts", "num_experts")
 
 
@@ -55,19 +57,18 @@ def read(fields: Fields, _model_type: str) -> Architecture:
     frame = read_frame(fields)
     hidden = frame.hidden
     blocks = fields.count("num_nextn_predict_layers", most=MAX_LAYERS)
-    if blocks:
-        fields.record.assume("mtp_not_counted", family="Step-3.7")
-    fields.ignore("unused", "mtp_layer_types", "mtp_mlp_layer_types")
     fields.ignore("scalar", "swiglu_limits", "swiglu_limits_shared", "query_pre_attn_scalar")
     fields.only("use_bidirectional_attention", False, why="not a decoder")
     fields.only("per_layer_config", {}, why="overrides of single layers are not read")
-    types = _padded(fields, "layer_types", ("full_attention", "sliding_attention"), frame, blocks)
+    types = _padded(fields, "layer_types", _TYPES, frame, blocks)
     types = types or ["full_attention"] * frame.layers
+    drafted = _drafted_types(fields, frame, blocks)
     kinds = {kind: _attention(fields, hidden, sliding=kind == "sliding_attention")
-             for kind in dict.fromkeys(types)}  # fmt: skip
+             for kind in dict.fromkeys(types + drafted)}  # fmt: skip
     fields.mark("sliding_window", "num_sliding_attention_heads", "attention_other_setting")
     sparse = _sparse_layers(fields, frame, blocks)
     ffns = {flag: (_moe if flag else _dense)(fields, hidden) for flag in set(sparse)}
+    mtp = _mtp(fields, frame, kinds, drafted)
     fields.ignore("unused", *_EXPERTS, "moe_intermediate_size", "num_experts_per_tok",
                   "moe_top_k", "share_expert_dim", "intermediate_size", "mlp_bias")  # fmt: skip
     pairs = list(zip(types, sparse, strict=True))
@@ -79,7 +80,48 @@ def read(fields: Fields, _model_type: str) -> Architecture:
         )
         for kind, flag in dict.fromkeys(pairs)
     }
-    return frame.architecture([layers[pair] for pair in pairs])
+    return frame.architecture([layers[pair] for pair in pairs], mtp=mtp)
+
+
+def _drafted_types(fields: Fields, frame: Frame, blocks: int) -> list[str]:
+    """Return the attention of each MTP block: listed by itself, or behind the layers' own list."""
+    if not blocks:
+        fields.ignore("unused", "mtp_layer_types")
+        return []
+    types = fields.words("mtp_layer_types", blocks, allowed=_TYPES, default=None)
+    listed = fields.values.get("layer_types")
+    if types is None and isinstance(listed, list) and len(listed) == frame.layers + blocks:
+        types = [str(kind) for kind in listed[frame.layers :]]
+    return types or []
+
+
+def _mtp(
+    fields: Fields, frame: Frame, kinds: Mapping[str, tuple[SoftmaxAttention, list[Row]]],
+    drafted: list[str],
+) -> MtpPlan | None:  # fmt: skip
+    """Return the MTP blocks: dense layers, each with two norms, a projection and its own head."""
+    dense = fields.words("mtp_mlp_layer_types", allowed=("dense", "sparse"), default=None)
+    blocks = fields.count("num_nextn_predict_layers", most=MAX_LAYERS)
+    if not blocks:
+        return None
+    if len(set(drafted)) != 1 or "sparse" in (dense or ()):
+        # one kind of block is published: dense, all of one attention
+        fields.record.assume("mtp_not_counted", family="Step-3.7")
+        return None
+    attention, rows = kinds[drafted[0]]
+    ffn, ffn_rows = _dense(fields, frame.hidden)
+    head = LAYER + "transformer.shared_head."
+    extra = (
+        *joint_rows(frame.hidden, LAYER, "eh_proj", ("enorm", "hnorm")),
+        draft_row(head + "norm.weight", frame.hidden, use="vector"),
+        draft_row(head + "output.weight", frame.vocab, frame.hidden, use="head"),
+    )
+    layer = Layer(
+        attention,
+        ffn,
+        (*attention_norm(frame.hidden), *rows, *ffn_norm(frame.hidden), *ffn_rows),
+    )
+    return MtpPlan(blocks, layer, frame.layers, extra)
 
 
 def _padded(
