@@ -256,12 +256,10 @@ def compare(
     if not ledgers:
         raise LedgerError("compare needs at least one point", given="none", allowed="1 or more",
                           fix="pass ledgers or dicts of what lk.ledger takes")  # fmt: skip
-    checked: tuple[str, tuple[int, ...]] | None = None
-    notes: tuple[str, ...] = ()
-    if trail is not None:
-        axis, values = checked = _read_trail(trail)
-        notes = tuple(_cut_short(labels, ledgers, axis, values))
-    return Comparison(labels, ledgers, checked, notes)
+    checked = None if trail is None else _read_trail(trail)
+    notes = [] if checked is None else list(_cut_short(labels, ledgers, *checked))
+    notes += _crowded(labels, ledgers, checked)
+    return Comparison(labels, ledgers, checked, tuple(notes))
 
 
 def _read_trail(trail: tuple[str, Iterable[int]]) -> tuple[str, tuple[int, ...]]:
@@ -319,3 +317,14 @@ def _cut_short(
             yield f"{label}: the trail ends at {longest} {axis}, {why} its limit"
         if axis == "prompt_tokens" and min(values) <= work.cached_tokens:
             yield f"{label}: the trail begins above its {work.cached_tokens} cached_tokens"
+
+
+def _crowded(
+    labels: list[str], ledgers: list[Ledger], trail: tuple[str, tuple[int, ...]] | None
+) -> Iterable[str]:
+    """Say at which points an engine's default would let sequences wait."""
+    for label, books in zip(labels, ledgers, strict=True):
+        most = books.workload.concurrency
+        if trail is not None and trail[0] == "concurrency":
+            most = max(most, *trail[1])
+        yield from (f"{label}: {note}" for note in books._table.crowded(most))  # noqa: SLF001

@@ -77,7 +77,7 @@ class Ledger:
         self.hardware: Hardware = table.hardware
         self.deployment: Deployment = table.deployment
         self.workload: Workload = workload
-        self.notes: tuple[str, ...] = table.notes
+        self.notes: tuple[str, ...] = table.notes + table.crowded(workload.concurrency)
         self._totals = run_totals(table, WorkPoint.of(table.deployment, workload))
 
     def __repr__(self) -> str:

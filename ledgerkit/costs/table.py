@@ -112,6 +112,17 @@ class CostTable:
             self.hardware, self.deployment, self.profile, fixed_bytes, self.reserve_at(edge)
         )
 
+    def crowded(self, concurrency: int) -> tuple[str, ...]:
+        """Say that an engine would let some of so many sequences wait, by a default of its own.
+
+        A limit that the deployment states is an error instead, see ``check_workload``.
+        """
+        seats = self.profile.max_num_seqs * self.deployment.dp_attention
+        if self.deployment.max_num_seqs is not None or concurrency <= seats:
+            return ()
+        told = f"{self.profile.name} runs {seats} sequences at once by default: {concurrency} are "
+        return (told + "priced as if all ran, the rest would wait in a queue",)
+
     def amounts_rows(self, level: Level, phase: int) -> Array:
         """Operation rows for amounts of all layers (prices do not matter)."""
         rows = [_share(op, phase, level).coefficients(op.count) for op in self.operations]

@@ -20,6 +20,12 @@ _PATTERNS: Final = (
     (r"(.+) has no fp8 units: the fp8 cache is expanded when it is read",
      r"\1 没有 fp8 单元：fp8 cache 在读取时展开"),
     (r"(.+) has no (.+) units: (.+) work runs in (.+)", r"\1 没有 \2 单元：\3 的计算以 \4 进行"),
+    (r"how (.+) shares its pool among windows and states is not known: the ideal bytes are booked, "
+     r"in whole pages",
+     r"不知道 \1 如何在窗口与状态之间分配显存池：按理想字节、整页记账"),
+    ((r"(.+) runs (\d+) sequences at once by default: (\d+) are priced as if all ran, the rest "
+      r"would wait in a queue"),
+     r"\1 默认同时最多运行 \2 个序列：这里按 \3 个全部运行计价，实际上其余的要排队"),
     # trails of a comparison
     (r"(.+): the trail ends at (\S+) prompt_tokens, (\S+) (\S+) (?:are|is) its limit",
      r"\1：轨迹止于 \2 个 prompt token，上限是 \3 \4"),

@@ -14,6 +14,7 @@ from ledgerkit.text.notes import note_in
 WORK = lk.Workload(prompt_tokens=4096, output_tokens=256, concurrency=8)
 MODELS = ("deepseek-v3", "llama-3.1-8b", "qwen3-30b-a3b", "gemma-3-27b-it", "deepseek-v3.2",
           "qwen3-next-80b-a3b-instruct")  # fmt: skip
+SHORT = {"prompt_tokens": 8, "output_tokens": 8}
 LAYOUTS = (lk.Deployment(tp=8), lk.Deployment(dp_attention=8, ep=8))
 ENGLISH = re.compile(r"(?:\b[a-z]{2,}\b[ ,]+){4}")
 
@@ -49,7 +50,10 @@ def test_notes_of_ledgers_and_comparisons():
     long = lk.Workload(prompt_tokens=1024, output_tokens=256, cached_tokens=512)
     point = {"model": "gpt-oss-20b", "hardware": "h100-sxm-80gb", "workload": long}
     notes |= set(lk.compare([point], trail=("prompt_tokens", [256, 131_072])).notes)
-    assert len(notes) > 5
+    crowded = {"concurrency": 5000, **SHORT}
+    books = lk.ledger("llama-3.1-8b", "h100-sxm-80gb", workload=crowded)
+    notes |= {*books.notes, *lk.compare([books]).notes}
+    assert len(notes) > 7
     assert [note for note in notes if not in_chinese(note)] == []
 
 
