@@ -7,6 +7,7 @@ from ledgerkit.charts.theme import FONT_STACK, THEMES
 _SHEET = """
 .ledgerkit { container-type: inline-size; width: 100%; overflow: hidden; border-radius: 4px;
   font-family: %(font)s; }
+.ledgerkit .widget-box { overflow: visible; min-width: 0; }
 .ledgerkit .ledgerkit-panel { padding: 14px 16px; overflow: hidden; }
 .ledgerkit .ledgerkit-head { align-items: center; gap: 8px 12px; padding-bottom: 10px;
   justify-content: space-between; flex-flow: row wrap; border-bottom: 1px solid var(--lk-grid); }
@@ -17,6 +18,7 @@ _SHEET = """
   grid-template-columns: minmax(0, 1fr); margin-top: 12px; overflow: visible; }
 .ledgerkit .ledgerkit-side { gap: 2px; overflow: visible; }
 .ledgerkit .ledgerkit-stage, .ledgerkit .ledgerkit-detail { overflow-x: auto; min-width: 0; }
+.ledgerkit .ledgerkit-detail { padding: 6px; margin: -6px; }
 @container (min-width: 880px) {
   .ledgerkit .ledgerkit-body { grid-template-columns: 264px minmax(0, 1fr);
     grid-template-rows: auto 1fr; }
@@ -35,7 +37,7 @@ _SHEET = """
 }
 .ledgerkit .ledgerkit-figure { transition: opacity 0.1s; }
 .ledgerkit .lm-Widget, .ledgerkit .widget-html-content { color: var(--lk-ink); }
-.ledgerkit .widget-checkbox label { color: var(--lk-ink); font-size: 13px; }
+.ledgerkit .widget-checkbox label { overflow: visible; color: var(--lk-ink); font-size: 13px; }
 .ledgerkit .widget-label { color: var(--lk-mute); text-align: left; font-size: 13px; }
 .ledgerkit .widget-hslider .widget-readout { min-width: 44px; max-width: none; width: auto;
   flex-shrink: 0; overflow: visible; white-space: nowrap; }

@@ -43,6 +43,13 @@ function name(root, words) {
   }
   for (const button of root.querySelectorAll(".widget-toggle-button")) {
     button.setAttribute("aria-pressed", String(button.classList.contains("mod-active")));
+    if (button.title && !/\\p{L}/u.test(button.textContent)) {
+      button.setAttribute("aria-label", button.title);
+    }
+  }
+  // ipywidgets lets the value of a list's slider be edited, and does nothing with what is typed
+  for (const value of root.querySelectorAll('.widget-readout[contenteditable="true"]')) {
+    value.contentEditable = "false";
   }
 }
 function render({ model, el }) {
@@ -88,7 +95,17 @@ function render({ model, el }) {
   word();
   update();
   let queued = 0, root = null;
-  const named = () => { queued = 0; name(root, model.get("labels")); };
+  const opened = new Set(), met = new WeakSet();
+  const topic = (details) => details.querySelector("summary")?.textContent;
+  const named = () => {
+    queued = 0;
+    name(root, model.get("labels"));
+    // a redraw brings a new block: what a reader has open stays open
+    for (const block of root.querySelectorAll("details")) {
+      if (!met.has(block)) block.open = opened.has(topic(block));
+      met.add(block);
+    }
+  };
   const rename = () => { queued ||= requestAnimationFrame(named); };
   const observer = new MutationObserver(rename);
   const start = setInterval(() => {
@@ -96,10 +113,25 @@ function render({ model, el }) {
     if (!root) return;
     clearInterval(start);
     rename();
-    observer.observe(root, { subtree: true, childList: true, characterData: true });
+    observer.observe(root, { subtree: true, childList: true, characterData: true,
+      attributeFilter: ["contenteditable", "title"] });
     root.addEventListener("click", rename);
+    root.addEventListener("toggle", ({ target }) => {
+      if (target.isConnected) opened[target.open ? "add" : "delete"](topic(target));
+    }, true);
   }, 100);
-  return () => { clearInterval(start); observer.disconnect(); };
+  // in JupyterLab an arrow in a list would move to another cell, and "dd" would delete this one
+  const keep = (event) => {
+    if (!root?.contains(event.target)) return;
+    const lab = event.ctrlKey || event.metaKey || event.altKey || event.key === "Escape";
+    event.target.toggleAttribute("data-lm-suppress-shortcuts", !lab);
+  };
+  window.addEventListener("keydown", keep, true);
+  return () => {
+    clearInterval(start);
+    observer.disconnect();
+    window.removeEventListener("keydown", keep, true);
+  };
 }
 export default { render };
 """

@@ -151,7 +151,7 @@ def test_explorer_turns_dark_and_chinese_in_place(page: Page) -> None:
     widget = panel(page, "explorer")
     before = drawn(widget)
     light = widget.evaluate("element => getComputedStyle(element).backgroundColor")
-    widget.get_by_role("button", name="☾").click()
+    widget.get_by_role("button", name="dark").click()
     before = redrawn(widget, before)
     assert widget.evaluate("element => getComputedStyle(element).backgroundColor") != light
     widget.get_by_role("button", name="中文").click()
