@@ -170,11 +170,13 @@ def read_gguf(path: str | Path) -> Model:
     match = _PART.fullmatch(shown)
     slug = (match["stem"] if match else Path(path).stem).lower()
     predicted = read_config({**config_of(meta), "torch_dtype": "float16"}, slug, str(path))
+    heads = predicted.mtp is not None and any(w.use == "head" for w in predicted.mtp.extra)
+    booked, unbooked = book(file.tensors, own_heads=heads)
     by_layer: dict[int | None, list[Booked]] = {}
     stale = []
     sharing = {layer for group in predicted.groups for layer in group.layers
                if not getattr(group.attention, "stores_kv", True)}  # fmt: skip
-    for item in file.booked:
+    for item in booked:
         if item.layer in sharing and item.suffix.startswith(_KEYS_AND_VALUES):
             stale.append(
                 (item.tensor, "keys and values of a layer that reads another layer's cache")
@@ -200,7 +202,7 @@ def read_gguf(path: str | Path) -> Model:
         groups=groups,
         globals=outside,
         mtp=mtp,
-        notes=(*predicted.notes, *_notes([*file.unbooked, *stale])),
+        notes=(*predicted.notes, *_notes([*unbooked, *stale])),
     )
 
 

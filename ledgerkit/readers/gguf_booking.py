@@ -55,6 +55,7 @@ _DRAFT_NORM = Place("scheduling", "draft", "vector")
 _GLOBAL: dict[str, Place] = {
     "token_embd.weight": _ffn("vocab", "lookup", "vocab"),
     "output.weight": _ffn("vocab", "head", "vocab"),
+    "output.bias": _ffn("vocab", "vector", "vocab"),
     "output_norm.weight": _ffn("vocab", "vector"),
     "output_norm.bias": _ffn("vocab", "vector"),
     "per_layer_token_embd.weight": _ffn("per_layer_embedding", "lookup", "vocab"),
@@ -187,7 +188,8 @@ _CONSTANTS = {
     "attn_rot_embd.weight",
 }
 
-_COPIES = {"nextn.embed_tokens.weight", "nextn.shared_head_head.weight"}
+_DRAFT_HEAD = "nextn.shared_head_head.weight"
+_COPIES = {"nextn.embed_tokens.weight", _DRAFT_HEAD}
 
 _IN_LAYER = re.compile(r"blk\.(\d{1,5})\.(.+)")
 _ONE_EXPERT = re.compile(r"(ffn_(?:gate|up|down))\.(\d{1,5})\.weight")
@@ -211,13 +213,17 @@ class Booked(NamedTuple):
         return self.tensor.bytes + (self.scale.bytes if self.scale else 0)
 
 
-def book(tensors: Iterable[GgufTensor]) -> tuple[list[Booked], list[tuple[GgufTensor, str]]]:
+def book(
+    tensors: Iterable[GgufTensor], *, own_heads: bool = False
+) -> tuple[list[Booked], list[tuple[GgufTensor, str]]]:
     """Book every tensor, or say why it is in no account.
 
     Parameters
     ----------
     tensors : iterable of GgufTensor
         All tensors of a file.
+    own_heads : bool
+        Whether the heads of MTP blocks are parameters of their own, not copies of the model's.
 
     Returns
     -------
@@ -246,6 +252,8 @@ def book(tensors: Iterable[GgufTensor]) -> tuple[list[Booked], list[tuple[GgufTe
     for tensor, layer, suffix in split:
         siblings = by_layer[layer]
         place = place_of(layer, suffix, siblings)
+        if own_heads and suffix == _DRAFT_HEAD:
+            place = Place("scheduling", "draft", "head")
         if place is not None:
             beside = suffix.removesuffix("weight") + "scale"
             scale = siblings.get(beside)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ledgerkit.errors import UnsupportedArchitectureError
+from ledgerkit.readers.gguf_config_experts import EXPERTS
 from ledgerkit.readers.gguf_config_further import FURTHER
 from ledgerkit.readers.gguf_config_more import MORE
 from ledgerkit.readers.gguf_fields import Config, base, biases, dense, latent, vocabulary, window
@@ -193,5 +194,6 @@ ARCHITECTURES: dict[str, Callable[[Metadata], Config]] = {
     "deepseek2": _deepseek2,
     **MORE,
     **FURTHER,
+    **EXPERTS,
 }
 """GGUF architectures that can be read, by their translators."""

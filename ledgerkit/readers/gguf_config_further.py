@@ -63,9 +63,8 @@ def _seed_oss(meta: Metadata) -> Config:
 
 
 def _mistral3(meta: Metadata) -> Config:
-    if meta.count("expert_count", 0):
-        raise UnsupportedArchitectureError(f"{meta.path}: experts of this architecture are not "
-                                           "known", given=meta.count("expert_count"))  # fmt: skip
+    if meta.count("expert_count", 0):  # what Mixtral is, with another temperature of attention
+        return {**dense("mixtral", meta), **_experts(meta, "num_local_experts")}
     return dense("ministral3", meta)
 
 

@@ -15,6 +15,7 @@ from ledgerkit.readers.gguf_fields import (
     latent,
     mixer_layers,
     vocabulary,
+    without_mtp,
 )
 
 if TYPE_CHECKING:
@@ -26,17 +27,6 @@ __all__ = ["MORE"]
 
 _CHUNK = 8192
 """Tokens of a chunk of Llama 4: llama.cpp has it in its code, not in the file."""
-
-
-def _without_mtp(meta: Metadata) -> Config:
-    """Return layers and MTP blocks."""
-    blocks = meta.count("nextn_predict_layers", 0)
-    layers = meta.layers() - blocks
-    if layers < 1:
-        raise CheckpointError(f"{meta.path}: no layer is left beside the MTP blocks", given=blocks)
-    if not any(name.startswith(f"blk.{layers}.") for name in meta.tensors):
-        blocks = 0  # counted, but left out of the file
-    return {"num_hidden_layers": layers, "num_nextn_predict_layers": blocks}
 
 
 def _qwen2moe(meta: Metadata) -> Config:
@@ -71,7 +61,7 @@ def _delta_net(model_type: str, meta: Metadata) -> Config:
         "linear_value_head_dim": inner // values,
         "linear_conv_kernel_dim": meta.size("ssm.conv_kernel"),
         "full_attention_interval": meta.size("full_attention_interval", 4),
-        **_without_mtp(meta),
+        **without_mtp(meta),
     }
     config["mtp_num_hidden_layers"] = config.pop("num_nextn_predict_layers")
     return config
@@ -108,7 +98,7 @@ def _glm4moe(meta: Metadata) -> Config:
     return {
         **base(meta),
         "model_type": "glm4_moe",
-        **_without_mtp(meta),
+        **without_mtp(meta),
         "intermediate_size": meta.size("feed_forward_length"),
         "moe_intermediate_size": meta.size("expert_feed_forward_length"),
         "n_routed_experts": meta.size("expert_count"),
@@ -124,7 +114,7 @@ def _glm4moe(meta: Metadata) -> Config:
 
 def _sparse_latent(model_type: str, meta: Metadata) -> Config:
     """Return latent attention whose layers pick tokens with an indexer of their own, or share."""
-    config = {"model_type": model_type, **latent(meta), **_without_mtp(meta)}
+    config = {"model_type": model_type, **latent(meta), **without_mtp(meta)}
     names = [f"blk.{layer}.indexer.attn_k.weight" for layer in range(config["num_hidden_layers"])]
     owned = ["full" if name in meta.tensors else "shared" for name in names]
     stated = meta.raw("attention.indexer.types")

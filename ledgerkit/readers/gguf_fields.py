@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ledgerkit.readers.gguf_metadata import Metadata
 
 __all__ = ["Config", "base", "biases", "dense", "head_width", "latent",
-           "mixer_layers", "vocabulary", "window"]  # fmt: skip
+           "mixer_layers", "vocabulary", "window", "without_mtp"]  # fmt: skip
 
 Config = dict[str, Any]
 
@@ -124,3 +124,14 @@ def mixer_layers(meta: Metadata) -> tuple[list[bool], int]:
             f"{meta.path}: attention layers of a hybrid must have the same heads", given=kv_heads
         )
     return [count > 0 for count in kv_heads], counts[0]
+
+
+def without_mtp(meta: Metadata) -> Config:
+    """Return layers and MTP blocks, which llama.cpp counts among the layers."""
+    blocks = meta.count("nextn_predict_layers", 0)
+    layers = meta.layers() - blocks
+    if layers < 1:
+        raise CheckpointError(f"{meta.path}: no layer is left beside the MTP blocks", given=blocks)
+    if not any(name.startswith(f"blk.{layers}.") for name in meta.tensors):
+        blocks = 0  # counted, but left out of the file
+    return {"num_hidden_layers": layers, "num_nextn_predict_layers": blocks}

@@ -38,13 +38,14 @@ _MAX_SEQUENCES = 256
 _MAX_CONTEXT = (1 << 32) - _PAD
 
 _WINDOWED = frozenset({
-    "cohere2", "exaone4", "gemma2", "gemma3", "gemma3_text", "gemma3n", "gemma3n_text", "gemma4",
-    "gemma4_text", "gemma4_unified", "gemma4_unified_text", "gpt_oss", "llama4", "llama4_text",
-    "mimo_v2", "mimo_v2_flash", "olmo3",
+    "afmoe", "cohere2", "exaone4", "exaone_moe", "gemma2", "gemma3", "gemma3_text", "gemma3n",
+    "gemma3n_text", "gemma4", "gemma4_text", "gemma4_unified", "gemma4_unified_text", "gpt_oss",
+    "laguna", "llama4", "llama4_text", "mimo_v2", "mimo_v2_flash", "olmo3", "step3p5",
+    "step3p7_text",
 })  # fmt: skip
 """Model types whose window llama.cpp gives a cache of its own."""
-_NOT_WINDOWED = frozenset({"mistral", "ministral", "mixtral", "phi3", "qwen2", "qwen2_moe", "qwen3",
-                           "qwen3_moe", "starcoder2"})  # fmt: skip
+_NOT_WINDOWED = frozenset({"mistral", "ministral", "mixtral", "phi3", "phimoe", "qwen2",
+                           "qwen2_moe", "qwen3", "qwen3_moe", "starcoder2"})  # fmt: skip
 """Model types whose window llama.cpp ignores: every layer keeps the whole context."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tests.gguf.build_experts import EXPERTS
 from tests.gguf.build_further import FURTHER
 from tests.gguf.writing import (
     CONTEXT,
@@ -172,6 +173,12 @@ def deepseek32() -> Plan:
 
 def glm_dsa() -> Plan:
     return sparse_latent("glm-dsa", [1, 1, 0, 1])
+
+
+def mistral4() -> Plan:
+    plan = deepseek2(correction=False)
+    plan.architecture = "mistral4"
+    return plan
 
 
 def deepseek2_lite() -> Plan:
@@ -417,7 +424,8 @@ def llama4() -> Plan:
 PLANS: dict[str, Callable[[], Plan]] = {
     function.__name__: function
     for function in (llama, mixtral, mixtral_single_experts, qwen2, qwen3, qwen3moe, gemma2, gemma3,
-                     phi3, gpt_oss, deepseek2, deepseek2_lite, deepseek2_expanded, gemma4, gemma4_e,
+                     phi3, gpt_oss, deepseek2, deepseek2_lite, deepseek2_expanded,
+                     mistral4, gemma4, gemma4_e,
                      qwen2moe, qwen3next, qwen35, qwen35moe, glm4moe, llama4, deepseek32, glm_dsa,
                      granitehybrid, kimi_linear)
-} | FURTHER  # fmt: skip
+} | FURTHER | EXPERTS  # fmt: skip

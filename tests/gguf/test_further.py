@@ -21,12 +21,19 @@ REFUSED: dict[str, tuple[str, Callable[[build.Plan], object], type[LedgerError],
     "other caches than llama.cpp keeps": (
         "gemma3n", lambda p: p.keys.update({"attention.shared_kv_layers": 3}),
         UnsupportedArchitectureError, "20 caches"),
-    "experts of Mistral 3": (
-        "mistral3", lambda p: p.keys.update(expert_count=8), UnsupportedArchitectureError,
-        "experts"),
     "experts of another width": (
         "hunyuan_moe", lambda p: p.keys.update(expert_feed_forward_length=192),
         UnsupportedArchitectureError, "intermediate_size"),
+    "an MTP block of Ling": (
+        "bailingmoe2", lambda p: (p.keys.update(nextn_predict_layers=1, block_count=5),
+                                  p.add("blk.4.", attn_norm=(256,))),
+        UnsupportedArchitectureError, "MTP blocks of bailingmoe2"),
+    "window layers with different heads": (
+        "step35", lambda p: p.keys.update({"attention.head_count": [4, 6, 6, 8]}),
+        UnsupportedArchitectureError, "same heads"),
+    "shared experts of another width": (
+        "exaone_moe", lambda p: p.keys.update(expert_shared_feed_forward_length=192),
+        CheckpointError, "shared experts"),
     "an MTP block of Nemotron": (
         "nemotron_h_moe", lambda p: p.keys.update(nextn_predict_layers=1),
         UnsupportedArchitectureError, "nextn_predict_layers"),
