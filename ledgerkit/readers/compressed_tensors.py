@@ -16,6 +16,12 @@ from ledgerkit.readers.rows import Row
 
 __all__ = ["read_compressed_tensors"]
 
+_FORMATS = ("pack-quantized", "int-quantized", "float-quantized", "naive-quantized",
+            "nvfp4-pack-quantized", "mxfp4-pack-quantized", "mxfp8-quantized",
+            "mixed-precision")  # fmt: skip
+_WHOLE_BYTES = ("int-quantized", "naive-quantized")
+"""Formats that store an element in a byte of its own, however few bits it has."""
+
 
 def read_compressed_tensors(config: Mapping[str, Any], plain: str) -> Quantization:
     """Read the ``config_groups`` of a compressed-tensors checkpoint."""
@@ -78,7 +84,11 @@ def _rule(name: Any, group: Any, usual: Any) -> tuple[str, bool, ModulePatterns,
         raise ConfigError(f"{path}.weights must be a mapping", given=weights)
     inputs = group.get("input_activations")
     static = isinstance(inputs, Mapping) and inputs.get("dynamic") in (False, "local")
-    packed = str(group.get("format") or usual or "")
+    packed = group.get("format") or usual or ""
+    if packed and packed not in _FORMATS:
+        raise UnsupportedArchitectureError("this format of compressed-tensors is not read",
+                                           given=packed, allowed=", ".join(_FORMATS),
+                                           fix="drop quantization_config")  # fmt: skip
     return (
         str(name),
         every,
@@ -96,8 +106,12 @@ def _storage_name(weights: Mapping[str, Any], path: str, packed: str, *, static:
     if kind == "float":
         fp4 = "nvfp4_static" if static else "nvfp4"
         found = _float(bits, strategy, size, fp4, packed, weights.get("block_structure"))
+        if found == "fp8_bf16scale" and static:
+            found = "fp8"  # two scales of two bytes are as large as its one of four
     else:
         found = _integer(bits, strategy, size, packed, weights.get("symmetric", True))
+        if found is not None and weights.get("actorder") in (True, "group", "dynamic"):
+            found += "_gidx"  # such a checkpoint stores the group of each input
     if found is None:
         raise UnsupportedArchitectureError(
             f"{path}: the bytes of this format are not known", given=dict(weights),
@@ -124,7 +138,10 @@ def _float(bits: Any, strategy: Any, size: Any, fp4: str, packed: str, block: An
 
 
 def _integer(bits: Any, strategy: Any, size: Any, packed: str, symmetric: Any) -> str | None:
-    if isinstance(bits, bool) or not isinstance(bits, int) or not 2 <= bits <= 8:
+    # 32 // bits elements share an int32, so that other widths waste some of it
+    if isinstance(bits, bool) or bits not in (2, 4, 8):
+        return None
+    if bits != 8 and packed in _WHOLE_BYTES:
         return None
     sign = "" if symmetric is True else "_asym"
     if strategy == "channel":

@@ -20,6 +20,7 @@ __all__ = ["METHODS"]
 
 _BITS = (2, 3, 4, 8)
 _MAX_GROUP = 1 << 20
+_GPTQ_LAYOUTS = ("gptq", "gptq_v2")
 
 
 def _group(config: Mapping[str, Any], bits: int, suffix: str = "") -> str:
@@ -31,8 +32,21 @@ def _group(config: Mapping[str, Any], bits: int, suffix: str = "") -> str:
     return f"int{bits}_asym_g{size}{suffix}"
 
 
+def _renamed(config: Mapping[str, Any], names: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return a config with fields under their usual names; two names must agree."""
+    found = dict(config)
+    for other, usual in names.items():
+        value = found.pop(other, None)
+        if value is not None and found.setdefault(usual, value) != value:
+            raise ConfigError(f"quantization_config.{other} and {usual} contradict each other",
+                              given=(value, found[usual]), fix="leave one out")  # fmt: skip
+    return found
+
+
 def _awq(config: Mapping[str, Any], plain: str) -> Quantization:
     """AutoAWQ, in its usual layout ``gemm``."""
+    # the tool's own quant_config.json has other names for the two numbers
+    config = _renamed(config, {"w_bit": "bits", "q_group_size": "group_size"})
     version = str(config.get("version") or "gemm").lower()
     if version != "gemm":
         raise UnsupportedArchitectureError("this layout of AWQ is not known",
@@ -50,9 +64,16 @@ def _gptq(config: Mapping[str, Any], plain: str) -> Quantization:
     """GPTQ, with rules per module under ``dynamic``."""
     bits = whole(config, "bits", _BITS)
     name = _group(config, bits, "_gidx")
-    if str(config.get("checkpoint_format") or "gptq") not in ("gptq", "gptq_v2"):
-        raise UnsupportedArchitectureError("this layout of GPTQ is not known",
-                                           given=config.get("checkpoint_format"))  # fmt: skip
+    for name_of in ("checkpoint_format", "format"):
+        layout = str(config.get(name_of) or "gptq")
+        if layout not in _GPTQ_LAYOUTS:
+            raise UnsupportedArchitectureError(
+                f"quantization_config.{name_of}: this layout of GPTQ is not known", given=layout,
+                allowed=", ".join(_GPTQ_LAYOUTS),
+            )  # fmt: skip
+    if flag(config, "is_marlin_format", default=False):
+        raise UnsupportedArchitectureError("quantization_config.is_marlin_format: this layout of "
+                                           "GPTQ is not known", given=True)  # fmt: skip
     listed = config.get("modules_in_block_to_quantize")
     only = None
     if listed is not None:

@@ -187,6 +187,56 @@ def test_compressed_tensors_groups():
     assert found["lm_head", None] == "fp16"
 
 
+@pytest.mark.parametrize(
+    ("packed", "weights", "inputs", "expected"),
+    [
+        # 256 x 256 codes of half a byte, 2 scales of 2 B per row, and 4 B for each input
+        ("pack-quantized", {"num_bits": 4, "strategy": "group", "group_size": 128,
+                            "actorder": "group"}, None, 32_768 + 256 * 4 + 256 * 4),
+        ("pack-quantized", {"num_bits": 4, "strategy": "group", "group_size": 128,
+                            "actorder": "weight"}, None, 32_768 + 256 * 4),
+        # a scale of the weights and one of the inputs, 2 B each
+        ("float-quantized", {"num_bits": 8, "type": "float", "strategy": "tensor"},
+         {"dynamic": False}, 65_536 + 4),
+        ("float-quantized", {"num_bits": 8, "type": "float", "strategy": "tensor"},
+         {"dynamic": True}, 65_536 + 2),
+    ],
+)  # fmt: skip
+def test_compressed_tensors_beside_the_codes(packed, weights, inputs, expected):
+    parts = {"targets": ["Linear"], "weights": weights, "input_activations": inputs}
+    model = read(
+        LLAMA,
+        quant_method="compressed-tensors",
+        format=packed,
+        ignore=["lm_head"],
+        config_groups={"a": parts},
+    )
+    found = next(w for w in model.groups[0].weights if "q_proj.weight" in w.name)
+    assert (found.shape, found.bytes) == ((256, 256), expected)
+
+
+@pytest.mark.parametrize(
+    ("packed", "bits"),
+    [("marlin-24", 4), ("sparse-24-bitmask", 8), ("int-quantized", 4), ("pack-quantized", 3)],
+)
+def test_compressed_tensors_of_another_layout_are_refused(packed, bits):
+    weights = {"num_bits": bits, "strategy": "group", "group_size": 128}
+    with pytest.raises(UnsupportedArchitectureError):
+        read(
+            LLAMA,
+            quant_method="compressed-tensors",
+            format=packed,
+            config_groups={"a": group(["Linear"], **weights)},
+        )
+
+
+def test_awq_under_the_names_of_its_own_file():
+    model = read(LLAMA, quant_method="awq", w_bit=4, q_group_size=64, version="GEMM")
+    assert formats(model)["mlp.up_proj", 0] == "int4_asym_g64"
+    with pytest.raises(ConfigError, match="contradict"):
+        read(LLAMA, quant_method="awq", w_bit=4, q_group_size=64, group_size=128)
+
+
 def test_compressed_tensors_quantizes_a_head_that_is_not_ignored():
     weights = {"type": "int", "num_bits": 8, "strategy": "channel", "symmetric": True}
     untied = read(
@@ -223,6 +273,8 @@ def test_targets_that_match_nothing_are_refused():
         {"quant_method": "awq", "bits": 5},
         {"quant_method": "gptq"},
         {"quant_method": "gptq", "bits": True},
+        {"quant_method": "gptq", "bits": 4, "format": "marlin"},
+        {"quant_method": "gptq", "bits": 4, "is_marlin_format": True},
         {"quant_method": "gptq", "bits": 4, "group_size": 0},
         {"quant_method": "gptq", "bits": 4, "dynamic": 3},
         {"quant_method": "fp8", "weight_block_size": [64, 64]},
