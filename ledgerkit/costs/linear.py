@@ -23,7 +23,7 @@ from ledgerkit.spec.efficiency import OpClass
 from ledgerkit.spec.feed_forward import MoeFfn
 from ledgerkit.spec.hardware import Hardware
 from ledgerkit.spec.model import LayerGroup, Model
-from ledgerkit.spec.precision import storage
+from ledgerkit.spec.precision import kept_as, storage
 from ledgerkit.spec.weights import Weight
 
 _RETYPED: frozenset[Account] = frozenset(
@@ -39,7 +39,13 @@ def served_dtype(weight: Weight, deployment: Deployment) -> str:
     """Storage format in which the deployment keeps a weight.
 
     ``weights=`` re-types the matrices of projections, dense FFN and experts, never embeddings,
-    head, norms or router; ``experts=`` overrides it for experts.
+    head, norms or router; ``experts=`` overrides it for experts. Of the types of ggml, rows that
+    are no whole number of blocks get a simpler one, as in llama.cpp.
+
+    Raises
+    ------
+    UnsupportedDtypeError
+        The rows do not go with the format.
     """
     if (
         weight.account not in _RETYPED
@@ -47,10 +53,10 @@ def served_dtype(weight: Weight, deployment: Deployment) -> str:
         or len(weight.shape) < _MATRIX
     ):
         return weight.dtype
-    wanted = deployment.weights
+    field, wanted = "weights", deployment.weights
     if weight.account in _EXPERT_ACCOUNTS and deployment.experts is not None:
-        wanted = deployment.experts
-    return wanted or weight.dtype
+        field, wanted = "experts", deployment.experts
+    return weight.dtype if wanted is None else kept_as(field, wanted, weight.shape[-1])
 
 
 def served_bytes(weight: Weight, deployment: Deployment) -> float:
@@ -82,6 +88,17 @@ def expanded_formats(
             if wanted not in hardware.peaks:
                 found[name] = (wanted, compute_dtype(name, hardware))
     return found
+
+
+def simpler_formats(model: Model, deployment: Deployment) -> dict[str, tuple[int, ...]]:
+    """Formats that nobody asked for, with the rows that llama.cpp keeps in them."""
+    asked = {deployment.weights, deployment.experts}
+    found: dict[str, set[int]] = {}
+    for weight, _ in model.booked_weights():
+        name = served_dtype(weight, deployment)
+        if name != weight.dtype and name not in asked:
+            found.setdefault(name, set()).add(weight.shape[-1])
+    return {name: tuple(sorted(rows)) for name, rows in found.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,12 @@ from ledgerkit.costs.attention_latent import latent_operations
 from ledgerkit.costs.attention_softmax import softmax_operations
 from ledgerkit.costs.attention_state import state_operations
 from ledgerkit.costs.communication import links as communication_links
-from ledgerkit.costs.linear import expanded_formats, global_operations, layer_operations
+from ledgerkit.costs.linear import (
+    expanded_formats,
+    global_operations,
+    layer_operations,
+    simpler_formats,
+)
 from ledgerkit.costs.memory import Holding, Residence, cache_room, holdings
 from ledgerkit.costs.operations import Link, Operation, Work, merge
 from ledgerkit.costs.reserve import reserve_bytes
@@ -298,6 +303,11 @@ def _notes(
         for name, (wanted, found) in expanded_formats(model, deployment, hardware).items()
     ]
     wanted = {
+    notes += [
+        f"rows of {', '.join(map(str, rows))} elements are no whole number of blocks: llama.cpp "
+        f"keeps them in {name}"
+        for name, rows in simpler_formats(model, deployment).items()
+    ]
         dtype
         for op in operations
         for kind, dtype in (op.prefill_class, op.decode_class)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any
+from functools import cache
+from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ledgerkit.errors import LedgerError
 
@@ -27,6 +28,44 @@ class Frozen(BaseModel):
         strict=False,
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _neither_flags_nor_bytes(cls, given: Any) -> Any:
+        """Refuse what pydantic would take: True as the number 1, bytes as text or a number."""
+        if isinstance(given, dict):
+            for name, value in given.items():
+                flag = isinstance(value, bool) and name not in _flags(cls)
+                if (flag or isinstance(value, bytes)) and name in cls.model_fields:
+                    raise _NotOfField(name, value, _wanted(cls, name))
+        return given
+
+
+@cache
+def _flags(kind: type[BaseModel]) -> frozenset[str]:
+    """Fields that may be True or False."""
+    return frozenset(
+        name
+        for name, field in kind.model_fields.items()
+        if bool in (field.annotation, *get_args(field.annotation))
+    )
+
+
+def _wanted(kind: type[BaseModel], field: str) -> str:
+    """Say in words what a field takes."""
+    annotation = kind.model_fields[field].annotation
+    kinds = (annotation, *(get_args(part)[0] if get_args(part) else part
+                           for part in get_args(annotation)))  # fmt: skip
+    words = {int: "a whole number", float: "a number", str: "text"}
+    return next((said for python, said in words.items() if python in kinds), "another value")
+
+
+class _NotOfField(ValueError):  # noqa: N818
+    """A value that a field does not take, seen before pydantic looks."""
+
+    def __init__(self, field: str, given: object, allowed: str) -> None:
+        super().__init__(field)
+        self.field, self.given, self.allowed = field, given, allowed
+
 
 def raise_from_validation(
     error: ValidationError, kind: type[LedgerError], noun: str, names: Iterable[str] = ()
@@ -40,6 +79,11 @@ def raise_from_validation(
     told = limits.get("error")
     if isinstance(told, LedgerError):
         raise told from None
+    if isinstance(told, _NotOfField):
+        raise kind(
+            f"{noun}.{told.field} must be {told.allowed}", given=told.given, allowed=told.allowed,
+            fix=f"give {told.field}= {told.allowed}",
+        ) from None  # fmt: skip
     field = ".".join(str(part) for part in problem["loc"]) or noun
     if problem["type"] == "extra_forbidden":
         raise kind(

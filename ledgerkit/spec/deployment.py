@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from ledgerkit.errors import DeploymentError, WorkloadError
 from ledgerkit.spec._base import Count, Frozen, Size, raise_from_validation
 from ledgerkit.spec.cache import KV_DTYPES
-from ledgerkit.spec.precision import storage
+from ledgerkit.spec.precision import check_weight_format
 
 __all__ = ["Deployment", "Workload"]
 
@@ -63,9 +63,9 @@ class Deployment(Frozen):
 
     @field_validator("weights", "experts")
     @classmethod
-    def _known_storage(cls, value: str | None) -> str | None:
+    def _known_storage(cls, value: str | None, info: ValidationInfo) -> str | None:
         if value is not None:
-            storage(value)
+            check_weight_format(str(info.field_name), value)
         return value
 
     @field_validator("kv_dtype")

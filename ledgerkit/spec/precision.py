@@ -103,6 +103,17 @@ _GROUPED = re.compile(
     r"int(?P<bits>[2-8])(?P<asymmetric>_asym)?_(?:g(?P<group>[1-9]\d*)|channel)(?P<index>_gidx)?$"
 )
 
+_ROW_TYPES: dict[str, str] = {
+    **dict.fromkeys(("tq1_0", "tq2_0"), "q4_0"),
+    **dict.fromkeys(("iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs", "iq3_s", "q2_k",
+                     "q3_k", "iq4_xs"), "iq4_nl"),
+    "q4_k": "q5_0", "q5_k": "q5_1", "q6_k": "q8_0",
+}  # fmt: skip
+"""In what llama-quantize keeps a matrix whose rows are no whole blocks of the type asked for
+(llama.cpp, ``src/llama-quant.cpp``); rows that the second does not fit either stay fp16."""
+_NOT_OF_WEIGHTS = ("int64", "int32", "i16", "i8", "f64", "q8_1", "q8_k")
+"""Formats of indices, and of what ggml multiplies weights with."""
+
 WEIGHT_DTYPES = ("bf16", "fp16", "fp8", "fp8_block128", "int8", "int4_g128", "int4_g32", "mxfp4",
                  "nvfp4")  # fmt: skip
 """What ``Deployment.weights`` and ``Deployment.experts`` accept as the common cases; any
@@ -151,6 +162,69 @@ def storage(name: str) -> Storage:
         allowed=", ".join(_NAMED) + ", int4_g128, int4_g32, q4_k and the other ggml types",
         fix="use one of these names",
     )  # fmt: skip
+
+
+def check_weight_format(field: str, name: str) -> None:
+    """Refuse what is no storage format, and formats that no engine keeps weights in.
+
+    Raises
+    ------
+    UnsupportedDtypeError
+        The message names the field.
+
+    Examples
+    --------
+    >>> check_weight_format("weights", "int4_g128")
+    """
+    try:
+        storage(name)
+    except UnsupportedDtypeError as error:
+        what = f"{field}: {error.what}"
+    else:
+        if name not in _NOT_OF_WEIGHTS:
+            return
+        what = f"{field}: {name} is no format of weights"
+    raise UnsupportedDtypeError(
+        what, given=name, fix=f"use {field}='bf16', or leave it out",
+        allowed=f"{', '.join(WEIGHT_DTYPES)}, any int<bits>_g<group>, q4_k and its kin",
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=4096)
+def kept_as(field: str, name: str, inputs: int) -> str:
+    """Format of a matrix with rows of so many inputs when ``name`` is asked for.
+
+    llama.cpp keeps rows that are no whole number of blocks in a simpler type.
+
+    Raises
+    ------
+    UnsupportedDtypeError
+        The rows are no whole number of blocks and there is no such type, or one group of integers
+        is longer than a row. The message names the field.
+
+    Examples
+    --------
+    >>> kept_as("weights", "q4_k", 4096), kept_as("weights", "q4_k", 2880)
+    ('q4_k', 'q5_0')
+    """
+    kind, group = GGML_STORAGE.get(name), _GROUPED.match(name)
+    if kind is not None and inputs % kind.block_elements:
+        simpler = GGML_STORAGE.get(_ROW_TYPES.get(name, ""))
+        if simpler is None and kind.storage_name not in _NAMED:
+            raise UnsupportedDtypeError(
+                f"{field}={name!r}: a row of {inputs} inputs is no whole number of blocks",
+                given=inputs, allowed=f"rows of a multiple of {kind.block_elements} inputs",
+                fix=f"use {field}='bf16' or another format",
+            )  # fmt: skip
+        if simpler is not None:
+            return "fp16" if inputs % simpler.block_elements else simpler.storage_name
+    if group and int(group["group"] or 0) > inputs:
+        raise UnsupportedDtypeError(
+            f"{field}={name!r}: a group is longer than a row of {inputs} inputs", given=name,
+            allowed=f"groups of up to {inputs}",
+            fix=f"use {field}='int{group['bits']}_channel' for one scale for each row",
+        )  # fmt: skip
+    return name
 
 
 def _from_ggml(kind: GgmlType) -> Storage:

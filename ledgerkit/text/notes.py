@@ -23,6 +23,8 @@ _PATTERNS: Final = (
     (r"how (.+) shares its pool among windows and states is not known: the ideal bytes are booked, "
      r"in whole pages",
      r"不知道 \1 如何在窗口与状态之间分配显存池：按理想字节、整页记账"),
+    (r"rows of (.+) elements are no whole number of blocks: llama.cpp keeps them in (.+)",
+     r"每行 \1 个元素不是整数个块：llama.cpp 以 \2 保存这些权重"),
     ((r"(.+) runs (\d+) sequences at once by default: (\d+) are priced as if all ran, the rest "
       r"would wait in a queue"),
      r"\1 默认同时最多运行 \2 个序列：这里按 \3 个全部运行计价，实际上其余的要排队"),
