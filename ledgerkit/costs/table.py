@@ -302,12 +302,12 @@ def _notes(
         f"{hardware.slug} has no {wanted} units: {name} weights are multiplied in {found}"
         for name, (wanted, found) in expanded_formats(model, deployment, hardware).items()
     ]
-    wanted = {
     notes += [
         f"rows of {', '.join(map(str, rows))} elements are no whole number of blocks: llama.cpp "
         f"keeps them in {name}"
         for name, rows in simpler_formats(model, deployment).items()
     ]
+    wanted = {
         dtype
         for op in operations
         for kind, dtype in (op.prefill_class, op.decode_class)
