@@ -17,7 +17,7 @@ from ledgerkit.readers.fields import Fields
 from ledgerkit.readers.quantization import read_quantization
 from ledgerkit.readers.record import Record
 from ledgerkit.readers.variants import apply_replacements
-from ledgerkit.readers.wrappers import unwrap
+from ledgerkit.readers.wrappers import CLASS_SIZES, unwrap
 from ledgerkit.spec._base import raise_from_validation
 from ledgerkit.spec.model import Model
 
@@ -168,6 +168,8 @@ def _read(config: Mapping[str, Any], slug: str | None, source: str | None) -> tu
     model_type = values.get("model_type")
     read, defaults = family(model_type)
     _check_architectures(config)
+    if wrapper is not None:
+        defaults = {**CLASS_SIZES.get(str(model_type), {}), **defaults}
     fields = Fields(values, record, defaults, f"{wrapper.key}." if wrapper else "")
     fields.mark("model_type", "quantization_config")
     dtype = _dtype(fields)

@@ -27,11 +27,13 @@ _BY_REASON = {
         "use_flash_attn use_flash_attention_2 flash_attn fused_mlp tensor_parallel_size "
         "chunk_size_feed_forward onnx_kv_cache problem_type save_dtype "
         "_experts_implementation experts_implementation moe_implementation is_causal "
-        "use_grouped_mm use_flex_attention residual_in_fp32 reorder_and_upcast_attn max_model_len "
+        "use_grouped_mm use_flex_attention debug micro_forward skip_checkpoint use_deepep "
+        "residual_in_fp32 reorder_and_upcast_attn max_model_len "
     ),
     "tokenizer": (
         "bos_token_id eos_token_id pad_token_id sep_token_id decoder_start_token_id "
-        "tokenizer_class image_token_id video_token_id audio_token_id image_token_index "
+        "tokenizer_class model_max_length "
+        "image_token_id video_token_id audio_token_id image_token_index "
         "video_token_index audio_token_index boi_token_id eoi_token_id boa_token_id eoa_token_id "
         "boi_token_index eoi_token_index eoa_token_index boa_token_index vision_start_token_id "
         "vision_end_token_id vision_token_id media_placeholder_token_id video_placeholder "
@@ -99,7 +101,8 @@ _BY_REASON = {
         "vision_config audio_config vision_feature_layer vision_feature_select_strategy "
         "vision_soft_tokens_per_image mm_tokens_per_image audio_soft_tokens_per_image "
         "use_unified_vision_chunk spatial_merge_size multimodal_projector_bias "
-        "projector_hidden_act image_seq_length image_grid_pinpoints video_config speech_config"
+        "projector_hidden_act image_seq_length image_grid_pinpoints "
+        "num_image_tokens video_config speech_config"
     ),
 }
 _REASON_OF = {name: reason for reason, names in _BY_REASON.items() for name in names.split()}

@@ -84,8 +84,12 @@ WRAPPERS: dict[str, Wrapper] = {
     "qwen2_vl": Wrapper("qwen2_vl_text", "plain"),
     "qwen2_5_vl": Wrapper("qwen2_5_vl_text", "plain"),
     "smolvlm": Wrapper("llama", "text_model", ignore=_IDEFICS),
+    "llava_next_video": Wrapper("llama", ignore=_LLAVA),
+    "ovis2": Wrapper("qwen2", ignore=("visual_indicator_token_ids", "hidden_size")),
+    "paligemma": Wrapper("gemma", ignore=("hidden_size", "projection_dim")),
     "video_llava": Wrapper("llama", ignore=_LLAVA),
     "vipllava": Wrapper("llama", ignore=_LLAVA),
+    "qwen2_audio": Wrapper("qwen2"),
     "voxtral": Wrapper("llama", ignore=("hidden_size",)),
     "gemma3": Wrapper("gemma3_text"),
     "gemma3n": Wrapper("gemma3n_text", "inner"),
@@ -121,6 +125,15 @@ WRAPPERS: dict[str, Wrapper] = {
     ),
     "step3p7": Wrapper("step3p7_text", "plain", ignore=("projector_bias",)),
 }
+CLASS_SIZES: dict[str, dict[str, int]] = {
+    "llama": {"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008,
+              "num_hidden_layers": 32, "num_attention_heads": 32},
+    "mistral": {"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 14336,
+                "num_hidden_layers": 32, "num_attention_heads": 32},
+    "gemma": {"vocab_size": 256000, "hidden_size": 3072, "intermediate_size": 24576,
+              "num_hidden_layers": 28, "num_attention_heads": 16},
+}  # fmt: skip
+"""Sizes that the text part of a multimodal file leaves out where they are those of its class."""
 _INHERITED = ("torch_dtype", "dtype", "quantization_config")
 _TOWERS = {"vision_config": "vision", "audio_config": "audio", "speech_config": "speech",
            "talker_config": "talker"}  # fmt: skip

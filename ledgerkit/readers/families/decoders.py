@@ -172,6 +172,7 @@ def read(fields: Fields, model_type: str) -> Architecture:
     heads, kv_heads = read_heads(fields)
     head_dim = read_head_dim(fields, hidden, heads)
     intermediate = fields.size("intermediate_size")
+    fields.only("kv_channels", head_dim, why="head_dim says another width")
     if model_type in ("helium", "stablelm"):
         require(heads * head_dim == hidden, "this model type needs num_attention_heads x head_dim "
                 "= hidden_size", (heads, head_dim, hidden))  # fmt: skip

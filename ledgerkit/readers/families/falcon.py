@@ -46,6 +46,8 @@ def read(fields: Fields, _model_type: str) -> Architecture:
     require(hidden % heads == 0, "hidden_size must be a multiple of num_attention_heads",
             (hidden, heads))  # fmt: skip
     fields.ignore("activation", "activation")
+    if fields.has("ff_factor"):  # Falcon 2 says its width twice
+        fields.only("ff_factor", inner // hidden, why="ffn_hidden_size says another width")
     fields.ignore("unused", "apply_residual_connection_post_layernorm")
     fields.ignore("rotary", "alibi")
     head_dim = hidden // heads

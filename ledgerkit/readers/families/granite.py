@@ -48,6 +48,8 @@ DEFAULTS: dict[str, Mapping[str, Any]] = {
         "mamba_proj_bias": False,
     },
 }
+_MAMBA = tuple(f"mamba_{name}" for name in ("n_heads", "n_groups", "d_state", "d_head", "d_conv",
+               "expand", "conv_bias", "proj_bias"))  # fmt: skip
 _WORDS = ("mamba", "linear_attention", "attention", "full_attention")
 
 
@@ -72,7 +74,9 @@ def read(fields: Fields, model_type: str) -> Architecture:
     attends = [True] * frame.layers
     if model_type == "granitemoehybrid":
         attends = _attention_layers(fields, frame)
-        mixers[False] = mamba2(hidden, _mamba_size(fields, hidden), LAYER + "mamba.")
+        if not all(attends):
+            mixers[False] = mamba2(hidden, _mamba_size(fields, hidden), LAYER + "mamba.")
+        fields.ignore("unused", *_MAMBA)
     shared = 0 if model_type == "granitemoe" else fields.count("shared_intermediate_size")
     ffn, ffn_rows = _ffn(fields, hidden, shared)
     layers = {

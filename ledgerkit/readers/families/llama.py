@@ -183,6 +183,7 @@ def read(fields: Fields, model_type: str) -> Architecture:
     heads, kv_heads = read_heads(fields)
     head_dim = read_head_dim(fields, frame.hidden, heads)
     fields.ignore("rotary", "no_rope_layers", "no_rope_layer_interval")
+    fields.only("activation", "swiglu", "silu", why="the MLP of this model type is gated by SiLU")
     if model_type == "hunyuan_v1_dense":
         _hunyuan(fields, head_dim)
     if model_type == "internlm3":

@@ -109,9 +109,9 @@ def _chunked_layers(fields: Fields, frame: Frame) -> list[bool]:
 def _moe_layers(fields: Fields, frame: Frame) -> list[bool]:
     """Return which layers hold experts: listed, or every n-th."""
     listed = fields.integers("moe_layers")
-    step = fields.size("interleave_moe_layer_step", most=MAX_LAYERS)
-    if listed is None:
-        listed = list(range(step - 1, frame.layers, step))
+    step = fields.count("interleave_moe_layer_step", most=MAX_LAYERS)
+    if listed is None:  # 0: no layer holds experts (Llama Guard 4)
+        listed = list(range(step - 1, frame.layers, step)) if step else []
     require(
         all(index < frame.layers for index in listed), "moe_layers names a missing layer", listed
     )

@@ -312,6 +312,7 @@ def _special(fields: Fields, model_type: str) -> None:
         if model_type == "sarvam_moe":
             fields.only("use_qkv_bias", False, why="attention_bias says it")
         if model_type == "solar_open":
+            fields.only("use_qk_norm", False, why="this model type has no q and k norms")
             fields.ignore("unused", "intermediate_size", "first_k_dense_replace")
 
 
@@ -360,9 +361,12 @@ def _sparse_layers(fields: Fields, style: Style, frame: Frame) -> list[bool]:
     fields.only("moe_layer_freq", 1, why="the class has experts in every layer after the first")
     types = fields.words("mlp_layer_types", frame.layers, allowed=("dense", "sparse"), default=None)
     first = fields.count(style.first, most=MAX_LAYERS) if style.first else 1
+    sparse = [index >= first for index in range(frame.layers)]
     if types is not None:
-        return [kind == "sparse" for kind in types]
-    return [index >= first for index in range(frame.layers)]
+        sparse = [kind == "sparse" for kind in types]
+    if "is_moe_layer" in fields.values:  # K-EXAONE says it once more
+        fields.only("is_moe_layer", sparse, why="other layers hold experts by the other fields")
+    return sparse
 
 
 def _head_counts(fields: Fields, frame: Frame, heads: int, kv_heads: int) -> list[int]:

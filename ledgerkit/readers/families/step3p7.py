@@ -20,7 +20,7 @@ from ledgerkit.readers.blocks import (
 )
 from ledgerkit.readers.families._common import Frame, draft_row, joint_rows, read_frame, require
 from ledgerkit.readers.families.step3 import moe_layer_numbers, stacked_experts
-from ledgerkit.readers.fields import MAX_LAYERS, Fields
+from ledgerkit.readers.fields import MAX_CONTEXT, MAX_LAYERS, Fields
 from ledgerkit.readers.rows import Architecture, Layer, MtpPlan, Row, attention_row, ffn_row
 from ledgerkit.spec.attention import SoftmaxAttention
 from ledgerkit.spec.feed_forward import DenseFfn, MoeFfn
@@ -55,6 +55,11 @@ _EXPERTS = ("n_routed_experts", "moe_num_experts", "num_local_experts", "num_exp
 def read(fields: Fields, _model_type: str) -> Architecture:
     """Read a Step-3.7 text model."""
     frame = read_frame(fields)
+    if fields.has("max_position_embeddings"):
+        fields.ignore("duplicate", "max_seq_len")
+    elif fields.has("max_seq_len"):
+        frame = frame._replace(context=fields.size("max_seq_len", most=MAX_CONTEXT))
+    _fixed(fields)
     hidden = frame.hidden
     blocks = fields.count("num_nextn_predict_layers", most=MAX_LAYERS)
     fields.ignore("scalar", "swiglu_limits", "swiglu_limits_shared", "query_pre_attn_scalar")
@@ -81,6 +86,19 @@ def read(fields: Fields, _model_type: str) -> Architecture:
         for kind, flag in dict.fromkeys(pairs)
     }
     return frame.architecture([layers[pair] for pair in pairs], mtp=mtp)
+
+
+def _fixed(fields: Fields) -> None:
+    """Take note of what the public files say of parts that all models of this type share."""
+    fields.only("use_head_wise_attn_gate", True, why="attention is gated head by head")
+    fields.only("sink", False, why="attention sinks are not implemented for Step")
+    fields.only("att_impl_type", "GQA", why="attention is grouped-query attention")
+    fields.only("moe_layer_offset", 0, why="moe_layers_enum says which layers hold experts")
+    fields.only("moe_every_n_layer", 1, why="moe_layers_enum says which layers hold experts")
+    fields.ignore("unused", "use_qk_norm")  # the class has q and k norms whatever it says
+    fields.ignore("rotary", "yarn_only_types", "use_rope_layers")
+    fields.ignore("router arithmetic", "moe_router_activation", "need_fp32_gate")
+    fields.ignore("scalar", "zero_centered")
 
 
 def _drafted_types(fields: Fields, frame: Frame, blocks: int) -> list[str]:
@@ -171,7 +189,7 @@ def _attention(fields: Fields, hidden: int, *, sliding: bool) -> tuple[SoftmaxAt
             (heads, kv_heads))  # fmt: skip
     bias = fields.flag("attention_bias")
     gate = fields.values.get("gating", True)
-    fields.mark("gating", "use_head_wise_attn_gate")
+    fields.mark("gating")
     require(gate in (True, "per-head", "per-channel", False), "gating is not known", gate)
     rows = gqa_projections(hidden, heads, kv_heads, head_dim, qkv_bias=bias, o_bias=bias,
                            qk_norm=head_dim)  # fmt: skip
@@ -200,7 +218,7 @@ def _moe(fields: Fields, hidden: int) -> tuple[MoeFfn, list[Row]]:
     experts = fields.size(*_EXPERTS)
     width = fields.size("moe_intermediate_size")
     shared = fields.size("share_expert_dim")
-    fields.ignore("unused", "n_shared_experts", "use_moe", "moe_every_n_layer")
+    fields.ignore("unused", "n_shared_experts", "use_moe")
     fields.only("use_moe_router_bias", True, why="the router always has a bias")
     fields.only("mlp_bias", False, why="biases in shared experts are not implemented")
     moe = MoeFfn(
