@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 __all__ = [
+    "NOT_GIVEN",
     "CapacityError",
     "CatalogError",
     "CheckpointError",
@@ -25,6 +26,10 @@ __all__ = [
 ]
 
 
+NOT_GIVEN: Final = object()
+"""Stands for a value that is not shown."""
+
+
 class LedgerError(ValueError):
     """Base of every error that ledgerkit raises on purpose.
 
@@ -33,7 +38,7 @@ class LedgerError(ValueError):
     what : str
         The field or thing that is wrong, and why, in one clause.
     given : object, optional
-        The value that was given; shown with ``repr``, shortened when long.
+        The value that was given; shown with ``repr``, shortened when long. None is a value, too.
     allowed : str, optional
         What would be accepted.
     fix : str, optional
@@ -46,18 +51,20 @@ class LedgerError(ValueError):
     """
 
     def __init__(
-        self, what: str, *, given: Any = None, allowed: str | None = None, fix: str | None = None
-    ) -> None:
+        self, what: str, *, given: Any = NOT_GIVEN, allowed: str | None = None,
+        fix: str | None = None,
+    ) -> None:  # fmt: skip
         self.what = what
-        self.given = given
+        self._shown = given is not NOT_GIVEN
+        self.given = given if self._shown else None
         self.allowed = allowed
         self.fix = fix
         super().__init__(self._text())
 
     def _text(self) -> str:
         parts = []
-        if self.given is not None:
-            shown = repr(self.given)
+        if self._shown:
+            shown = _repr(self.given)
             parts.append("given: " + (shown if len(shown) <= 200 else shown[:197] + "..."))
         if self.allowed:
             parts.append(f"allowed: {self.allowed}")
@@ -65,13 +72,24 @@ class LedgerError(ValueError):
         return text + (f". Fix: {self.fix}" if self.fix else "")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (type(self), self.what, self.given, self.allowed, self.fix))
+        given = (self.given,) if self._shown else ()
+        return (_rebuild, (type(self), self.what, self.allowed, self.fix, *given))
 
 
 def _rebuild(
-    kind: type[LedgerError], what: str, given: Any, allowed: str | None, fix: str | None
+    kind: type[LedgerError], what: str, allowed: str | None, fix: str | None, *given: Any
 ) -> LedgerError:
-    return kind(what, given=given, allowed=allowed, fix=fix)
+    if given:
+        return kind(what, given=given[0], allowed=allowed, fix=fix)
+    return kind(what, allowed=allowed, fix=fix)
+
+
+def _repr(value: Any) -> str:
+    """Show a value; an integer of thousands of digits, and what cannot show itself, by its type."""
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001 - an error about a value must not die of the value
+        return f"a value of type {type(value).__name__}"
 
 
 class ConfigError(LedgerError):

@@ -146,7 +146,7 @@ class Inputs:
         if not groups or not isinstance(groups[0].ffn, MoeFfn):
             raise DeploymentError(
                 f"{self.table.model.slug} has no experts", given=self.table.model.slug,
-                fix="take a model with experts, see lk.models()",
+                allowed="models with experts", fix="take one of them, see lk.models()",
             )  # fmt: skip
         return groups[0].ffn, sum(group.count for group in groups)
 
@@ -173,7 +173,7 @@ class Inputs:
                     "exponential": OutputLengths.exponential}  # fmt: skip
             if given in made:
                 return made[given](mean)
-        elif isinstance(given, Sequence):
+        elif isinstance(given, Sequence) and not isinstance(given, bytes):
             return OutputLengths.empirical(given)
         raise WorkloadError(
             "output lengths are a name, a list of lengths or OutputLengths", given=given,

@@ -35,7 +35,7 @@ def paged_cache(
 ) -> Found:
     """Against a reservation of ``max_model_len`` tokens; sequences are per attention rank."""
     table = at.table
-    longest = max_model_len or table.deployment.max_model_len
+    longest = table.deployment.max_model_len if max_model_len is None else max_model_len
     found = forms.paged_cache(
         kv_bytes_per_token=at.kv_bytes_per_token, prompt_tokens=at.workload.prompt_tokens,
         lengths=at.lengths(lengths), pool_bytes=at.pool_bytes,
@@ -54,7 +54,8 @@ def prefix_cache(
 ) -> Found:  # fmt: skip
     """A hit of ``match_tokens``, and the longest interval between uses for which it pays."""
     table, prompt = at.table, at.workload.prompt_tokens
-    block = block_size or table.deployment.block_size or table.profile.block_size
+    own = table.deployment.block_size or table.profile.block_size
+    block = own if block_size is None else block_size
     hit = forms.hit_tokens(match_tokens, prompt, block)
     saved = at.prefill_s(0) - at.prefill_s(hit)
     found = forms.prefix_hit(
@@ -73,7 +74,8 @@ def prefix_cache(
         values["break_even_reuse_s"] = forms.break_even_reuse_s(
             saved / hit, at.kv_bytes_per_token, at.pool_bytes
         )
-        link = restore_bytes_per_s or table.hardware.pcie_bytes_per_s
+        known = table.hardware.pcie_bytes_per_s
+        link = known if restore_bytes_per_s is None else restore_bytes_per_s
         if link is not None:
             values["restore_s"] = hit * forms.restore_s_per_token(at.kv_bytes_per_token, link)
     return values, found.entries
@@ -166,7 +168,8 @@ def node_limited_routing(
 ) -> Found:  # fmt: skip
     """Copies to other nodes, of all layers; the limit is the model's unless given."""
     ffn, layers = at.experts()
-    limit = node_limit or (ffn.topk_group if ffn.n_group > 1 else nodes)
+    own = ffn.topk_group if ffn.n_group > 1 else nodes
+    limit = own if node_limit is None else node_limit
     width = ffn.expert_hidden_size or at.table.model.hidden_size
     limit = min(limit, nodes)
     entry = forms.node_limited_routing(
@@ -192,7 +195,9 @@ def expert_exchange(
     if kernels == "normal":
         return {}, forms.normal_exchange(ranks=layout.ep, experts=ffn.num_experts, **one)
     buffers = forms.low_latency_buffers(
-        most_tokens=most_tokens or tokens, experts=ffn.num_experts, hidden_size=width
+        most_tokens=tokens if most_tokens is None else most_tokens,
+        experts=ffn.num_experts,
+        hidden_size=width,
     )
     return {}, (*forms.low_latency_exchange(**one), buffers)
 
@@ -254,7 +259,7 @@ def disaggregation(
 def pipeline_bubble(at: Inputs, *, micro_batches: int | None = None) -> Found:
     """One prefill pass through the stages."""
     stages = at.table.deployment.pp
-    many = micro_batches or stages
+    many = stages if micro_batches is None else micro_batches
     whole = at.prefill_s(at.workload.cached_tokens)
     entry = forms.pipeline_bubble(stages=stages, micro_batches=many, stage_s=whole / stages / many)
     share = forms.bubble_share(stages, many)

@@ -11,6 +11,7 @@ from ledgerkit._ledger import Explanation, check_workload
 from ledgerkit._refs import resolve
 from ledgerkit._scheduling.inputs import Inputs
 from ledgerkit._scheduling.mechanisms import MECHANISMS, settings_of
+from ledgerkit._scheduling.settings import checked
 from ledgerkit.costs.scheduling import SchedulingEntry
 from ledgerkit.costs.table import build
 from ledgerkit.errors import CatalogError, DeploymentError, LedgerError, WorkloadError
@@ -146,16 +147,18 @@ def scheduling(
     >>> abs(idle.evaluate() / idle.amount - 1) < 1e-12
     True
     """
-    if mechanism not in MECHANISMS:
+    if mechanism not in tuple(MECHANISMS):  # what cannot be a key is refused, too
         raise CatalogError("no such scheduling mechanism", given=mechanism,
-                           allowed=", ".join(MECHANISMS))  # fmt: skip
+                           allowed=", ".join(MECHANISMS), fix="use one of these names")  # fmt: skip
     known = settings_of(mechanism)
     unknown = sorted(set(settings) - set(known))
     missing = [name for name, default in known.items() if default is ... and name not in settings]
     if unknown or missing:
         what = f"has no setting {unknown[0]!r}" if unknown else f"needs {missing[0]}="
+        fix = f"leave {unknown[0]} out" if unknown else f"give {missing[0]}="
         raise DeploymentError(f"{mechanism} {what}", given=sorted(settings),
-                              allowed=", ".join(known) or "none")  # fmt: skip
+                              allowed=", ".join(known) or "no settings", fix=fix)  # fmt: skip
+    settings = checked(settings, known)
     model, hardware, deployment, profile, efficiencies = resolve(model, hardware, deployment)
     if isinstance(workload, Mapping):
         workload = Workload(**workload)

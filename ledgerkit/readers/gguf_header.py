@@ -16,7 +16,7 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ledgerkit.errors import CheckpointError, UnsupportedDtypeError
+from ledgerkit.errors import NOT_GIVEN, CheckpointError, UnsupportedDtypeError
 from ledgerkit.spec.ggml import ggml_type_by_id
 
 if TYPE_CHECKING:
@@ -115,7 +115,9 @@ class _Cursor:
         self._kept = 0
         self._walked = 0
 
-    def error(self, what: str, given: Any = None, allowed: str | None = None) -> CheckpointError:
+    def error(
+        self, what: str, given: Any = NOT_GIVEN, allowed: str | None = None
+    ) -> CheckpointError:
         return CheckpointError(f"{self.path}: {what}, at byte {self.at}", given=given,
                                allowed=allowed)  # fmt: skip
 

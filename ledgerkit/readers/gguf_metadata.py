@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.errors import CheckpointError, UnsupportedArchitectureError
+from ledgerkit.errors import NOT_GIVEN, CheckpointError, UnsupportedArchitectureError
 from ledgerkit.readers.gguf_header import GgufArray, GgufTensor
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Metadata:
         self._seen.add(key)
         return self.values.get(f"{self.architecture}.{key}")
 
-    def _error(self, key: str, what: str, given: Any = None) -> CheckpointError:
+    def _error(self, key: str, what: str, given: Any = NOT_GIVEN) -> CheckpointError:
         return CheckpointError(f"{self.path}: {self.architecture}.{key} {what}", given=given)
 
     def has(self, key: str) -> bool:

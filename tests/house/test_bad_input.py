@@ -93,3 +93,64 @@ def test_groups_longer_than_a_row():
 )
 def test_flags_and_bytes_are_no_numbers_or_names(call, kind, match):
     refused(call, match, kind)
+
+
+# scheduling ------------------------------------------------------------------------------------
+
+WORK = {"prompt_tokens": 1024, "output_tokens": 128, "concurrency": 32}
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "setting", "values"),
+    [
+        ("chunked_prefill", "chunk_tokens", (0, -1, 1.5, NAN, INF, 1e300, "x", None, True)),
+        ("prefix_cache", "match_tokens", (-1, NAN, "x", None, 0.5)),
+        ("prefix_cache", "block_size", (0, -1, NAN, "x", 10**400)),
+        ("prefix_cache", "restore_bytes_per_s", (0, -1, NAN, INF, "x", 10**400)),
+        ("paged_cache", "max_model_len", (0, -1, NAN, "x")),
+        ("paged_cache", "lengths", (["x"], [NAN], [1e200], [], 5, None, b"ab", "normal")),
+        ("continuous_batching", "schedule_s", (-1, NAN, INF, "x", None, True)),
+        ("speculative_decoding", "acceptance", ("x", None, NAN, 1.5, [0.5, 0.5], ["x"], 10**400)),
+        ("speculative_decoding", "draft_tokens", (-1, 1.5, "x", None, 10**9)),
+        ("pipeline_bubble", "micro_batches", (0, -1, 1.5, "x")),
+        ("agent_context", "policy", ("x", None, 5)),
+        ("agent_context", "steps", (0, 10**9, NAN, "x", None)),
+        ("agent_context", "tool_tokens", (-1, NAN, "x", None)),
+        ("disaggregation", "link_bytes_per_s", (0, -1, NAN, "x")),
+        ("disaggregation", "hidden_share", (-0.1, 1.1, NAN, "x", None)),
+    ],
+)
+def test_settings_of_mechanisms(mechanism, setting, values):
+    needed = {"prefix_cache": {"match_tokens": 512}, "speculative_decoding": {"acceptance": 0.8},
+              "agent_context": {"tool_tokens": 100}}.get(mechanism, {})  # fmt: skip
+    if mechanism == "speculative_decoding":
+        needed |= {"draft": MODEL}
+    for value in values:
+        given = needed | {setting: value}
+        word = {"lengths": "lengths"}.get(setting, setting)
+        refused(lambda given=given: lk.scheduling(mechanism, MODEL, DEVICE, None, WORK, **given),
+                word)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "given"),
+    [
+        ("expert_exchange", {"kernels": "x"}), ("expert_exchange", {"most_tokens": 0}),
+        ("expert_offload", {"how": "x"}), ("expert_offload", {"sync_s": -1}),
+        ("expert_balance", {"skew": 0}), ("expert_balance", {"skew": None}),
+        ("node_limited_routing", {"nodes": 0}), ("node_limited_routing", {"nodes": 10**12}),
+        ("node_limited_routing", {"nodes": 4, "node_limit": 0}),
+    ],
+)  # fmt: skip
+def test_settings_of_mechanisms_with_experts(mechanism, given):
+    layout = {"tp": 8, "ep": 8}
+    refused(lambda: lk.scheduling(mechanism, "deepseek-v3", DEVICE, layout, WORK, **given),
+            list(given)[-1])  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [None, "x", ["x"], 5])
+def test_names_of_mechanisms(name):
+    refused(lambda: lk.scheduling(name, MODEL, DEVICE, None, WORK), "scheduling mechanism")
+    refused(lambda: lk.scheduling("graph_padding", MODEL, DEVICE, None, WORK, zz=1), "'zz'")
+    refused(lambda: lk.scheduling("prefix_cache", MODEL, DEVICE, None, WORK), "match_tokens")

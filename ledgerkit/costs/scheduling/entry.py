@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from numbers import Real
+from typing import Any, Literal
 
 from ledgerkit.errors import DeploymentError
 from ledgerkit.spec.axes import UNITS, Account, Basis, Ledger, Phase, Resource, Verb
@@ -60,8 +61,8 @@ def booked(*entries: SchedulingEntry) -> tuple[SchedulingEntry, ...]:
     return tuple(entry for entry in entries if entry.amount)
 
 
-def check(field: str, value: float, least: float, most: float = float("inf")) -> None:
-    """Refuse a number outside its range, NaN included.
+def check(field: str, value: Any, least: float, most: float = float("inf")) -> None:
+    """Refuse a number outside its range, NaN included, and what is no number.
 
     Raises
     ------
@@ -72,7 +73,7 @@ def check(field: str, value: float, least: float, most: float = float("inf")) ->
     --------
     >>> check("acceptance", 0.8, 0.0, 1.0)
     """
-    if not least <= value <= most:
+    if not isinstance(value, Real) or not least <= value <= most:
         bound = f"{least:g} or more" if most == float("inf") else f"{least:g} to {most:g}"
         raise DeploymentError(f"{field} is out of range", given=value, allowed=bound,
                               fix=f"correct {field}")  # fmt: skip

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from ledgerkit.costs.scheduling.entry import check
 from ledgerkit.errors import WorkloadError
+from ledgerkit.spec._base import LARGEST
 
 Array = npt.NDArray[np.float64]
 _WIDTH, _POINTS = 9.0, 4001
@@ -73,10 +74,15 @@ class OutputLengths:
         WorkloadError
             There are none, or one is not a length.
         """
-        found = tuple(sorted(float(sample) for sample in samples))
-        if not found or not all(1.0 <= sample < math.inf for sample in found):
-            raise WorkloadError("measured lengths are numbers of tokens, 1 or more",
-                                given=list(samples)[:5], fix="leave empty answers out")  # fmt: skip
+        try:
+            found = tuple(sorted(float(sample) for sample in samples))
+        except (TypeError, ValueError, OverflowError):
+            found = ()
+        if not found or not all(1.0 <= sample <= LARGEST for sample in found):
+            raise WorkloadError(
+                "measured lengths are numbers of tokens", given=samples,
+                allowed=f"1 to {LARGEST}, at least one of them", fix="leave empty answers out",
+            )  # fmt: skip
         mean = math.fsum(found) / len(found)
         square = math.fsum(sample**2 for sample in found) / len(found)
         return cls("empirical", mean, math.sqrt(max(0.0, square / mean**2 - 1.0)), found)

@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ledgerkit.costs.scheduling.entry import SchedulingEntry, Value, booked, check
+from ledgerkit.errors import DeploymentError
 
 Acceptance = float | Sequence[float]
 
@@ -45,11 +46,17 @@ def acceptances(acceptance: Acceptance, draft_tokens: int) -> tuple[float, ...]:
     ((0.8, 0.8, 0.8), (0.9, 0.7))
     """
     check("draft_tokens", draft_tokens, 0)
-    found = (
-        (float(acceptance),) * draft_tokens
-        if isinstance(acceptance, int | float)
-        else tuple(float(value) for value in acceptance)
-    )
+    try:
+        found = (
+            (float(acceptance),) * draft_tokens
+            if isinstance(acceptance, int | float)
+            else tuple(float(value) for value in acceptance)
+        )
+    except (TypeError, ValueError, OverflowError):
+        raise DeploymentError(
+            "acceptance is a share, or one for each draft token", given=acceptance,
+            allowed="numbers of 0 to 1", fix="give acceptance=0.8",
+        ) from None  # fmt: skip
     check("number of acceptances", len(found), draft_tokens, draft_tokens)
     for value in found:
         check("acceptance", value, 0.0, 1.0)
