@@ -28,7 +28,7 @@ ACCEPTANCE = 0.85
 
 VARIANTS = {
     "gated_delta_net": "Gated DeltaNet", "kda": "KDA", "mamba": "Mamba", "mamba2": "Mamba-2",
-    "lightning": "Lightning Attention",
+    "lightning": "Lightning Attention", "short_conv": "Short Convolution",
 }  # fmt: skip
 """What recurrences are called."""
 SOURCES = {

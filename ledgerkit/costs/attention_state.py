@@ -2,7 +2,8 @@ r"""Linear attention and state-space layers: a state instead of a cache.
 
 Every decode step reads and writes the state of each sequence. FLOP per token, decode:
 gated delta net and KDA :math:`7 d_k d_v H_v`, Mamba-2 :math:`5 H P N`, Mamba :math:`6 d N`,
-lightning attention :math:`4 d_k d_v H`. Prefill works in chunks of C = 64 tokens (256 for
+lightning attention :math:`4 d_k d_v H`; a short convolution of k columns with a gate before and
+behind it :math:`(2 k + 2) d`. Prefill works in chunks of C = 64 tokens (256 for
 Mamba-2): delta rule :math:`H_v [C (6 d_k + 4 d_v) + 6 d_k d_v]`; Mamba-2
 :math:`2 C N G + H (2 C P + 4 N P)`; lightning attention
 :math:`2 C H (d_k + d_v) / 2 + 4 d_k d_v H`.
@@ -33,6 +34,8 @@ def decode_flop_per_token(attention: StateAttention) -> float:
     ... )
     3670016.0
     """
+    if attention.variant == "short_conv":
+        return attention.conv_channels * (2.0 * attention.conv_kernel + 2.0)
     per_element = {"gated_delta_net": 7.0, "kda": 7.0, "mamba2": 5.0, "mamba": 6.0,
                    "lightning": 4.0}  # fmt: skip
     return per_element[attention.variant] * attention.state_elements

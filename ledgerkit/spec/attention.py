@@ -118,7 +118,8 @@ class StateAttention(Frozen):
     """
 
     kind: Literal["state"] = "state"
-    variant: Literal["gated_delta_net", "kda", "mamba", "mamba2", "lightning"]
+    variant: Literal["gated_delta_net", "kda", "mamba", "mamba2", "lightning", "short_conv"]
+    """``short_conv`` (LFM2) keeps the columns of its convolution and no state beside."""
     num_heads: Size
     """Heads that hold a state (value heads)."""
     key_dim: Size
@@ -146,6 +147,8 @@ class StateAttention(Frozen):
     @property
     def state_elements(self) -> int:
         """Elements of the recurrent state of one sequence."""
+        if self.variant == "short_conv":
+            return 0
         return self.num_heads * self.key_dim * self.value_dim
 
     def conv_elements(self, columns: Literal["engine", "transformers"] = "engine") -> int:

@@ -45,6 +45,30 @@ def words(draw, layers, *allowed, first=None):
     return found
 
 
+def lfm2(draw):
+    found = frame(draw, hidden_size=64, intermediate_size=pick(draw, 40, 96, 600),
+                  num_attention_heads=4, num_key_value_heads=pick(draw, 1, 2, 4),
+                  conv_bias=draw(st.booleans()), conv_L_cache=pick(draw, 2, 3, 4))  # fmt: skip
+    kinds = words(draw, found["num_hidden_layers"], "conv", "full_attention")
+    return found | {"layer_types": kinds}
+
+
+def lfm2_dense(draw):
+    return lfm2(draw) | {
+        "block_auto_adjust_ff_dim": draw(st.booleans()),
+        "block_multiple_of": pick(draw, 16, 64),
+        "block_ffn_dim_multiplier": pick(draw, 1.0, 1.3),
+    }
+
+
+def lfm2_moe(draw):
+    return lfm2(draw) | experts(draw) | {
+        "moe_intermediate_size": pick(draw, 16, 24),
+        "num_dense_layers": draw(st.integers(0, 3)),
+        "use_expert_bias": draw(st.booleans()),
+    }  # fmt: skip
+
+
 def dense(draw, **more):
     return frame(draw, intermediate_size=pick(draw, 40, 96), **heads(draw), **more)
 
@@ -791,6 +815,8 @@ DRAWINGS = {
     "jamba": jamba,
     "kimi_linear": kimi_linear,
     "laguna": laguna,
+    "lfm2": lfm2_dense,
+    "lfm2_moe": lfm2_moe,
     "llama": llama,
     "llama4_text": llama4,
     "mimo_v2_flash": mimo_v2_flash,

@@ -44,7 +44,14 @@ def runnable(model_type, fields):
                 "full_attn_layers": [1],
                 "kda_layers": list(range(2, layers + 1)),
             }
-        case "granitemoehybrid" | "qwen3_5_text" | "qwen3_5_moe_text" | "qwen3_next":
+        case (
+            "lfm2"
+            | "lfm2_moe"
+            | "granitemoehybrid"
+            | "qwen3_5_text"
+            | "qwen3_5_moe_text"
+            | "qwen3_next"
+        ):
             fields["layer_types"] = ["full_attention", *fields["layer_types"][1:]]
         case "jamba":
             fields |= {"attn_layer_period": 2, "attn_layer_offset": 0}

@@ -63,6 +63,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "hy_v3": ("hy_v3",),
     "jamba": ("jamba",),
     "kimi_linear": ("kimi_linear",),
+    "lfm2": ("lfm2", "lfm2_moe"),
     "llama": (
         "llama",
         "smollm3",
