@@ -32,7 +32,7 @@ _BY_REASON = {
     ),
     "tokenizer": (
         "bos_token_id eos_token_id pad_token_id sep_token_id decoder_start_token_id "
-        "tokenizer_class model_max_length "
+        "tokenizer_class model_max_length end_token_id "
         "image_token_id video_token_id audio_token_id image_token_index "
         "video_token_index audio_token_index boi_token_id eoi_token_id boa_token_id eoa_token_id "
         "boi_token_index eoi_token_index eoa_token_index boa_token_index vision_start_token_id "

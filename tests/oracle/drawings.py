@@ -38,6 +38,19 @@ def experts(draw, number="num_experts", topk="num_experts_per_tok"):
     return {number: count, topk: draw(st.integers(1, count))}
 
 
+def hyperclovax(draw):
+    return llama(draw) | {"hidden_size": 64, "use_post_norm": draw(st.booleans())}
+
+
+def flex_olmo(draw):
+    return dense(draw, attention_bias=draw(st.booleans())) | experts(draw) | {"pad_token_id": 0}
+
+
+def nanochat(draw):
+    found = frame(draw, hidden_size=64, intermediate_size=40, attention_bias=draw(st.booleans()))
+    return found | heads(draw, head_dim=False)
+
+
 def words(draw, layers, *allowed, first=None):
     found = [pick(draw, *allowed) for _ in range(layers)]
     if first is not None:
@@ -788,6 +801,7 @@ DRAWINGS = {
     "exaone4": exaone4,
     "exaone_moe": exaone_moe,
     "falcon": falcon,
+    "flex_olmo": flex_olmo,
     "gemma": gemma1,
     "gemma2": gemma,
     "gemma3_text": gemma,
@@ -811,7 +825,10 @@ DRAWINGS = {
     "hunyuan_v1_dense": hunyuan_dense,
     "hunyuan_v1_moe": hunyuan_moe,
     "hy_v3": hy_v3,
+    "hyperclovax": hyperclovax,
     "internlm3": internlm3,
+    "iquestcoder": llama,
+    "jais2": llama,
     "jamba": jamba,
     "kimi_linear": kimi_linear,
     "laguna": laguna,
@@ -826,6 +843,7 @@ DRAWINGS = {
     "ministral3": mistral,
     "mistral": mistral,
     "mixtral": mixtral,
+    "nanochat": nanochat,
     "nemotron": llama,
     "nemotron_h": nemotron_h,
     "olmo": olmo,
@@ -849,5 +867,6 @@ DRAWINGS = {
     "solar_open": solar_open,
     "stablelm": stablelm,
     "starcoder2": starcoder2,
+    "vaultgemma": gemma,
 }
 """Model type → how to draw a config of it."""

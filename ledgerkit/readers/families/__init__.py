@@ -37,6 +37,10 @@ _MODULES: dict[str, tuple[str, ...]] = {
         "apertus",
         "arcee",
         "helium",
+        "jais2",
+        "hyperclovax",
+        "vaultgemma",
+        "nanochat",
     ),
     "deepseek": (
         "deepseek_v2",
@@ -68,6 +72,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
         "llama",
         "smollm3",
         "internlm3",
+        "iquestcoder",
         "cwm",
         "granite",
         "mistral",
@@ -90,6 +95,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "mixtral": ("mixtral",),
     "moe_decoders": (
         "olmoe",
+        "flex_olmo",
         "phimoe",
         "dots1",
         "solar_open",

@@ -1,7 +1,8 @@
 """Decoders that differ from Llama in their norms, MLP or layout, told apart by one table.
 
 Gemma 1, OLMo 1-3, Command R (Cohere), StarCoder2, StableLM, EXAONE 4, GLM-4, Nemotron/Minitron,
-Apertus, Arcee and Helium. Source: the model classes of transformers 5.24 under those names.
+Apertus, Arcee, Helium, Jais 2, HyperCLOVA X, VaultGemma and nanochat. Source: the model classes
+of transformers 5.24 under those names.
 """
 
 from __future__ import annotations
@@ -83,6 +84,16 @@ STYLES = {
     ),
     "arcee": Style(mlp_bias="mlp_bias", mlp=_TWO),
     "helium": Style(o_bias=False, mlp_bias="mlp_bias"),
+    "jais2": Style(mlp_bias="mlp_bias", mlp=_TWO, norm_bias=True),
+    "hyperclovax": Style(
+        mlp_bias="mlp_bias",
+        attention_norms=("input_layernorm", "post_norm1"),
+        ffn_norms=("post_attention_layernorm", "post_norm2"),
+    ),
+    "vaultgemma": Style(ffn_norms=("pre_feedforward_layernorm",), window="pattern"),
+    "nanochat": Style(  # its norms have no weights
+        mlp=("fc1", "fc2"), attention_norms=(), ffn_norms=(), final_norm=None
+    ),
 }
 _OPEN = {"attention_bias": False, "tie_word_embeddings": False}
 _GLM = {
@@ -160,13 +171,36 @@ DEFAULTS: dict[str, Mapping[str, Any]] = {
         "mlp_bias": False,
         "max_position_embeddings": 4096,
     },
+    "jais2": {
+        "max_position_embeddings": 8192,
+        "tie_word_embeddings": False,
+        "attention_bias": True,
+        "mlp_bias": True,
+    },
+    "hyperclovax": {
+        **_OPEN,
+        "mlp_bias": False,
+        "max_position_embeddings": 2048,
+        "use_post_norm": True,
+    },
+    "vaultgemma": {
+        "num_key_value_heads": 4,
+        "head_dim": 256,
+        "max_position_embeddings": 8192,
+        "attention_bias": False,
+        "tie_word_embeddings": True,
+        "sliding_window": 4096,
+        "sliding_window_pattern": 2,
+    },
+    "nanochat": {**_OPEN, "max_position_embeddings": 2048},
 }
 _AT = LAYER + "self_attn."
 
 
 def read(fields: Fields, model_type: str) -> Architecture:
     """Read a decoder whose layers differ in their window alone."""
-    style = _special(fields, model_type)
+    _special(fields, model_type)
+    style = _style(fields, model_type)
     frame = read_frame(fields)
     hidden = frame.hidden
     heads, kv_heads = read_heads(fields)
@@ -217,9 +251,19 @@ def read(fields: Fields, model_type: str) -> Architecture:
     return frame.architecture([kinds[flag] for flag in flags], table)
 
 
-def _special(fields: Fields, model_type: str) -> Style:
-    """Return the style, after the fields that one model type alone has."""
+def _style(fields: Fields, model_type: str) -> Style:
+    """Return the style, which a field of its own may change."""
     style = STYLES[model_type]
+    if model_type == "stablelm" and fields.flag("use_parallel_residual"):
+        return style._replace(ffn_norms=())
+    if model_type == "hyperclovax" and not fields.flag("use_post_norm"):
+        plain = Style()
+        return style._replace(attention_norms=plain.attention_norms, ffn_norms=plain.ffn_norms)
+    return style
+
+
+def _special(fields: Fields, model_type: str) -> None:
+    """Take note of the fields that one model type alone has."""
     if model_type == "gemma":
         fields.only("use_bidirectional_attention", False, why="attention in both directions has no "
                     "decode phase")  # fmt: skip
@@ -233,8 +277,9 @@ def _special(fields: Fields, model_type: str) -> Style:
     elif model_type == "apertus":
         fields.only("qk_norm", True, why="this model type always has q and k norms")
         fields.only("post_norm", False, why="this model type has its norms before the blocks")
-    elif model_type == "stablelm" and fields.flag("use_parallel_residual"):
-        return style._replace(ffn_norms=())
+    elif model_type == "vaultgemma" and not fields.has("layer_types"):
+        fields.only("sliding_window_pattern", 2, why="this model type has a window on every other "
+                    "layer")  # fmt: skip
     elif model_type.startswith("cohere"):
         for name in ("use_gated_activation", "use_parallel_block", "use_embedding_sharing"):
             fields.only(name, True, why=f"this model type is fixed to {name} = true")
@@ -243,7 +288,6 @@ def _special(fields: Fields, model_type: str) -> Style:
         fields.ignore("rotary", "position_embedding_type")
         if model_type == "cohere2":
             fields.only("use_qk_norm", False, why="this model type has no q and k norms")
-    return style
 
 
 def _o_bias(fields: Fields, style: Style) -> bool:

@@ -51,6 +51,7 @@ STYLES = {
     "internlm3": _BIAS,
     "cwm": Style(mlp_bias="mlp_bias", window="fourth"),
     "granite": _BIAS,
+    "iquestcoder": _BIAS,
     "mistral": Style(window="all"),
     "ministral3": Style(window="all"),
     "qwen2": _QWEN2,
@@ -81,6 +82,12 @@ _QWEN2_VL = {
 DEFAULTS: dict[str, Mapping[str, Any]] = {
     "llama": {**_NO_BIAS, "max_position_embeddings": 2048},
     "granite": {**_NO_BIAS, "max_position_embeddings": 2048},
+    "iquestcoder": {
+        **_NO_BIAS,
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "max_position_embeddings": 131072,
+    },
     "smollm3": {
         **_NO_BIAS,
         "num_key_value_heads": 4,
@@ -186,6 +193,8 @@ def read(fields: Fields, model_type: str) -> Architecture:
     fields.only("activation", "swiglu", "silu", why="the MLP of this model type is gated by SiLU")
     if model_type == "hunyuan_v1_dense":
         _hunyuan(fields, head_dim)
+    if model_type == "iquestcoder":
+        fields.only("clip_qkv", why="no checkpoint of this model type has it")
     if model_type == "internlm3":
         for name in ("qkv_bias", "bias"):
             fields.only(name, False, why="attention_bias and mlp_bias say it")

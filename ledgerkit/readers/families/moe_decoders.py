@@ -1,7 +1,8 @@
 """Grouped-query attention with routed experts, told apart by one table.
 
-OLMoE, Phi-3.5-MoE, dots.llm1, Solar Open, Sarvam, K-EXAONE, Trinity (AFMoE) and Laguna. Source: the
-model classes of transformers 5.24 under those names, tensor names of the checkpoints.
+OLMoE, FlexOlmo, Phi-3.5-MoE, dots.llm1, Solar Open, Sarvam, K-EXAONE, Trinity (AFMoE) and
+Laguna. Source: the model classes of transformers 5.24 under those names, tensor names of the
+checkpoints.
 """
 
 from __future__ import annotations
@@ -69,6 +70,15 @@ STYLES = {
     "olmoe": Style(
         qk_norm="width", first=None, width="intermediate_size", shared=None, correction=None
     ),
+    "flex_olmo": Style(
+        qk_norm="width",
+        attention_norms=("post_attention_layernorm",),
+        ffn_norms=("post_feedforward_layernorm",),
+        first=None,
+        width="intermediate_size",
+        shared=None,
+        correction=None,
+    ),
     "phimoe": Style(
         qk_norm="",
         norm_bias=True,
@@ -117,6 +127,12 @@ DEFAULTS: dict[str, Mapping[str, Any]] = {
         "max_position_embeddings": 4096,
         "num_experts_per_tok": 8,
         "num_experts": 64,
+    },
+    "flex_olmo": {
+        **_OPEN,
+        "max_position_embeddings": 4096,
+        "num_experts_per_tok": 5,
+        "num_experts": 7,
     },
     "phimoe": {
         **_OPEN,
