@@ -21,7 +21,7 @@ from ledgerkit.text.numbers import byte_size, count
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["cache_table"]
+__all__ = ["cache_table", "mechanism"]
 
 
 def cache_table(
@@ -71,8 +71,20 @@ def cache_table(
 
 
 def _mechanism(model: Model, _kv_dtype: str, language: str) -> str:
+    return mechanism(model.groups, language)
+
+
+def mechanism(groups: Iterable[LayerGroup], language: str) -> str:
+    """Say how groups of layers keep their past; empty for layers without attention.
+
+    Examples
+    --------
+    >>> from ledgerkit import load_model
+    >>> mechanism(load_model("llama-3.1-8b").groups, "en")
+    '32 GQA layers'
+    """
     counts: dict[tuple[str, int], int] = {}
-    for group in model.groups:
+    for group in groups:
         kind = _kind(group)
         if kind is not None:
             counts[kind] = counts.get(kind, 0) + group.count

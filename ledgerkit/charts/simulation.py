@@ -8,6 +8,8 @@ import altair as alt
 import polars as pl
 
 from ledgerkit import text
+from ledgerkit._compare import device_name
+from ledgerkit.catalog.engines import load_engine
 from ledgerkit.charts._offline import offline
 from ledgerkit.charts._page import meta, resolve_language
 from ledgerkit.charts.sweep import style
@@ -48,10 +50,12 @@ _LINKS: Final = ("tp", "ep", "pp")
 
 
 def _subtitle(run: Simulation, language: Language) -> str:
+    machine = f"{run.deployment.devices} × {device_name(run.hardware.slug)}"
+    if run.scheduler.replicas > 1:
+        machine = f"{run.scheduler.replicas} × ({machine})"
     return text.get(
-        "simulate.subtitle", language, model=run.model.slug, replicas=run.scheduler.replicas,
-        devices=run.deployment.devices, hardware=run.hardware.slug, engine=run.deployment.engine,
-        load=_load(run, language),
+        "simulate.subtitle", language, model=run.model.name, machine=machine,
+        engine=load_engine(run.deployment.engine).name, load=_load(run, language),
     )  # fmt: skip
 
 

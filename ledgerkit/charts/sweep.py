@@ -8,6 +8,9 @@ import altair as alt
 import polars as pl
 
 from ledgerkit import text
+from ledgerkit._compare import device_name
+from ledgerkit.catalog.hardware import hardware as hardware_frame
+from ledgerkit.catalog.models import models as models_frame
 from ledgerkit.charts._offline import offline
 from ledgerkit.charts._page import meta, resolve_language
 from ledgerkit.charts.theme import FONT_STACK, Theme, resolve_theme
@@ -134,7 +137,7 @@ def sweep_points(
     if dropped:
         notes.append(text.get("sweep.chart.dropped", chosen, count=f"{dropped:,}"))
     words = text.get("sweep.chart.title", chosen, count=f"{whole:,}")
-    chart = _layers(shown, front, x, y, color, chosen, look, log=log)
+    chart = _layers(_named(shown), _named(front), x, y, color, chosen, look, log=log)
     if facet:
         drawn: Any = chart.facet(
             alt.Facet(f"{facet}:N", title=None, sort=None), columns=2
@@ -154,6 +157,20 @@ def sweep_points(
             usermeta={"ledgerkit": facts},
         ).configure(**style(look))
     )
+
+
+def _named(frame: pl.DataFrame) -> pl.DataFrame:
+    """Write models and devices of the catalogue by their names, as the other figures do."""
+    known = models_frame()
+    names = {
+        "model": dict(zip(known["slug"], known["name"], strict=True)),
+        "hardware": {slug: device_name(slug) for slug in hardware_frame()["slug"]},
+    }
+    text_types = (pl.String, pl.Enum, pl.Categorical)
+    return frame.with_columns(
+        pl.col(name).cast(pl.String).replace(of) for name, of in names.items()
+        if isinstance(frame.schema.get(name), text_types)
+    )  # fmt: skip
 
 
 def _drawable(frame: pl.DataFrame, x: str, y: str, *, log: bool) -> pl.DataFrame:
@@ -231,18 +248,23 @@ def _label(name: str, language: text.Language) -> str:
 
 
 def style(look: Theme) -> dict[str, Any]:
-    """Configuration of a chart with axes in a theme."""
+    """Configuration of a chart with axes in a theme.
+
+    What Vega says of axes and marks by itself is English and names columns; the description of the
+    whole chart is what is read aloud.
+    """
     words = {"labelFont": FONT_STACK, "titleFont": FONT_STACK}
     return {
         "background": look.background,
         "font": FONT_STACK,
-        "axis": {**words, "labelColor": look.mute, "titleColor": look.ink, "gridColor": look.grid,
-                 "domainColor": look.rule, "tickColor": look.rule, "labelFontSize": 12,
-                 "titleFontSize": 13, "titleFontWeight": "normal"},
-        "legend": {**words, "labelColor": look.ink, "titleColor": look.ink, "labelFontSize": 12,
-                   "titleFontSize": 12},
+        "axis": {**words, "aria": False, "labelColor": look.mute, "titleColor": look.ink,
+                 "gridColor": look.grid, "domainColor": look.rule, "tickColor": look.rule,
+                 "labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": "normal"},
+        "legend": {**words, "aria": False, "labelColor": look.ink, "titleColor": look.ink,
+                   "labelFontSize": 12, "titleFontSize": 12},
         "header": {**words, "labelColor": look.ink, "titleColor": look.ink},
         "title": {"font": FONT_STACK, "subtitleFont": FONT_STACK, "color": look.ink,
                   "subtitleColor": look.mute, "fontSize": 18, "subtitleFontSize": 13},
+        "mark": {"aria": False},
         "view": {"stroke": None},
     }  # fmt: skip

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from ledgerkit._compare import device_name
 from ledgerkit.loadtest._anchors import predicted_ledger
 from ledgerkit.loadtest._words import (
     cell_text,
@@ -78,7 +79,7 @@ def _setup(found: Diagnosis, language: str) -> str:
         parts.append(found.model.name)
     if found.hardware is not None:
         devices = found.deployment.devices if found.deployment is not None else 1
-        parts.append(f"{devices} × {found.hardware.slug}")
+        parts.append(f"{devices} × {device_name(found.hardware.slug)}")
     return get("loadtest.separator", language).join(parts)
 
 

@@ -80,8 +80,8 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
         "en": "{name}: never pays",
     },
     "simulate.subtitle": {
-        "zh": "{model}，{replicas} × {devices} × {hardware}，{engine}；{load}",
-        "en": "{model} on {replicas} × {devices} × {hardware}, {engine}; {load}",
+        "zh": "{model}，{machine}，{engine}；{load}",
+        "en": "{model} on {machine}, {engine}; {load}",
     },
     "simulate.load.stream": {"zh": "每秒 {rate} 个请求", "en": "{rate} requests/s"},
     "simulate.load.loop": {"zh": "{clients} 个客户端", "en": "{clients} clients"},

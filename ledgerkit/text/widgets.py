@@ -86,6 +86,16 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
     "widget.config.cache": {"zh": "KV cache（{context}）", "en": "KV cache at {context}"},
     "widget.config.context": {"zh": "最长上下文", "en": "longest context"},
     "widget.config.groups": {"zh": "层的分组", "en": "Groups of layers"},
+    "widget.config.no_attention": {
+        "zh": "{count} 层没有 attention",
+        "en": "{count} layers without attention",
+    },
+    "widget.config.ffn.dense": {"zh": "Dense FFN", "en": "dense FFN"},
+    "widget.config.ffn.moe": {
+        "zh": "MoE（{experts} 个专家选 {chosen}）",
+        "en": "MoE ({chosen} of {experts} experts)",
+    },
+    "widget.config.ffn.none": {"zh": "没有 FFN", "en": "no FFN"},
     "widget.config.fields": {"zh": "读了哪些字段", "en": "What each field decided"},
     "widget.config.steps": {"zh": "五步读模型", "en": "The reading, step by step"},
     "widget.config.field": {"zh": "字段", "en": "field"},

@@ -144,12 +144,18 @@ def explanations(books: Ledger, account: str, language: str) -> str:
         return f"<p class='ledgerkit-note'>{html.escape(str(error))}</p>"
     blocks = []
     for one in found:
-        values = "\n".join(f"  {name} = {value!r}" for name, value in one.values.items())
+        values = "\n".join(f"  {name} = {value:.10g}" for name, value in one.values.items())
+        label, formula, values, source = (
+            f"<span data-code>{html.escape(part)}</span>"
+            for part in (one.label, one.expression, values, one.source)
+        )
+        basis, given, origin = (
+            html.escape(get(key, language))
+            for key in (f"basis.{one.basis}", "widget.explain.with", "widget.explain.source")
+        )
+        amount = html.escape(numbers.duration(one.amount))
         blocks.append(
-            f"<pre>{html.escape(one.label)}\n= {html.escape(numbers.duration(one.amount))}"
-            f"  ({html.escape(get(f'basis.{one.basis}', language))})\n= "
-            f"{html.escape(one.expression)}\n{html.escape(get('widget.explain.with', language))}\n"
-            f"{html.escape(values)}\n{html.escape(get('widget.explain.source', language))}: "
-            f"{html.escape(one.source)}</pre>"
+            f"<pre>{label}\n= {amount}  ({basis})\n= {formula}\n{given}\n{values}\n"
+            f"{origin}: {source}</pre>"
         )
     return "".join(blocks)

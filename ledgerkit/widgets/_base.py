@@ -319,6 +319,6 @@ def steps(options: Iterable[tuple[str, int]], value: int, *, label: str) -> w.Se
     listed = list(options)
     nearest = min((v for _, v in listed), key=lambda v: abs(v - value))
     return w.SelectionSlider(
-        options=listed, value=nearest, description=label, continuous_update=True,
+        options=listed, value=nearest, description=label, tooltip=label, continuous_update=True,
         layout=w.Layout(width="auto"), style={"description_width": "96px"},
     )  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 import ipywidgets as w
 import traitlets as t
 
-from ledgerkit._cache_table import cache_table
+from ledgerkit._cache_table import cache_table, mechanism
 from ledgerkit._reading import read_model
 from ledgerkit.catalog.models import load_model, models
 from ledgerkit.catalog.report import read_config_report
@@ -18,7 +18,8 @@ from ledgerkit.charts import cache_curves
 from ledgerkit.errors import ConfigError, LedgerError
 from ledgerkit.readers.report import ConfigReport
 from ledgerkit.spec.cache import KV_DTYPES
-from ledgerkit.spec.model import Model
+from ledgerkit.spec.feed_forward import MoeFfn
+from ledgerkit.spec.model import LayerGroup, Model
 from ledgerkit.text import numbers
 from ledgerkit.widgets._base import Panel, heading, select
 from ledgerkit.widgets._code import call, model_code
@@ -100,7 +101,7 @@ class ConfigDrop(Panel):
         self._paste.observe(self._hand("config"), names="value")
         upload = w.FileUpload(
             accept=".json", multiple=False, description=text("widget.config.upload"),
-            layout=w.Layout(width="auto"),
+            tooltip=text("widget.config.upload"), layout=w.Layout(width="auto"),
         )  # fmt: skip
         upload.observe(self._uploaded, names="value")
         known = models()
@@ -204,14 +205,24 @@ def _about(panel: ConfigDrop, model: Model) -> str:
         for key, value in rows
     )
     groups = "".join(
-        f"<tr><td>{group.count} × {html.escape(group.attention.kind)} + "
-        f"{html.escape(group.ffn.kind)}</td></tr>"
-        for group in model.groups
+        f"<tr><td>{html.escape(_layers(panel, group))}</td></tr>" for group in model.groups
     )
     return (
         f"<h4>{html.escape(model.name)}</h4><table class='ledgerkit-numbers'>{cells}</table>"
         f"<h4>{html.escape(text('widget.config.groups'))}</h4><table>{groups}</table>"
     )
+
+
+def _layers(panel: ConfigDrop, group: LayerGroup) -> str:
+    """What a group of equal layers is made of."""
+    attention = mechanism([group], panel.language) or panel.text(
+        "widget.config.no_attention", count=group.count
+    )
+    ffn = group.ffn
+    experts = {}
+    if isinstance(ffn, MoeFfn):
+        experts = {"experts": ffn.num_experts, "chosen": ffn.num_experts_per_tok}
+    return f"{attention} + " + panel.text(f"widget.config.ffn.{ffn.kind}", **experts)
 
 
 def _steps(panel: ConfigDrop, config: dict[str, Any]) -> str:

@@ -157,6 +157,7 @@ class LoadTestDoctor(DeploymentPanel):
         upload = w.FileUpload(
             accept=",".join(SUFFIXES), multiple=True, layout=w.Layout(width="auto"),
             description=self.text("widget.doctor.upload"),
+            tooltip=self.text("widget.doctor.upload"),
         )  # fmt: skip
         upload.observe(self._uploaded, names="value")
         self._side.children = (

@@ -52,6 +52,12 @@ function render({ model, el }) {
         shown = result;
         fresh.setAttribute("role", "img");
         fresh.setAttribute("aria-label", spec.description ?? "");
+        // the words of a title are read as they are, without "title text" before them
+        for (const title of fresh.querySelectorAll('[class*="role-title-"]')) {
+          for (const name of ["role", "aria-roledescription", "aria-label"]) {
+            title.removeAttribute(name);
+          }
+        }
         // an empty brush is no picture of its own
         for (const mark of fresh.querySelectorAll('[class*="brush_brush"]')) {
           mark.removeAttribute("role");

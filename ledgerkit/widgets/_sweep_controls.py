@@ -48,12 +48,11 @@ def sweep_controls(panel: Panel) -> dict[str, Any]:
             value=value, rows=rows[name], tooltip=label, layout=w.Layout(width="auto"),
         )  # fmt: skip
     for name, values in (("prompt_tokens", CONTEXTS), ("concurrency", CONCURRENCIES)):
+        label = text("widget.context" if name == "prompt_tokens" else "widget.concurrency")
         made[name] = w.SelectionRangeSlider(
             options=[(numbers.context(v) if v >= K else str(v), v) for v in values],
             value=tuple(min(values, key=lambda v: abs(v - end)) for end in getattr(state, name)),
-            description=text(
-                "widget.context" if name == "prompt_tokens" else "widget.concurrency"
-            ),
+            description=label, tooltip=label,
             layout=w.Layout(width="auto"), style={"description_width": "96px"},
         )  # fmt: skip
     made["steps"] = select([(str(n), n) for n in sorted({4, 8, 16, 32, 64, 100, state.steps})],

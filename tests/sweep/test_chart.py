@@ -32,11 +32,12 @@ def test_points_and_front_are_those_of_the_sweep(language: str, theme: str) -> N
     )  # fmt: skip
     rows = rows_of(chart.to_dict())
     assert rows.filter(~pl.col("front")).height == sweep.points
-    for slug in ("h100-sxm-80gb", "l4-24gb"):
+    assert set(rows["model"]) == {"Llama 3.1 8B"}
+    for slug, name in (("h100-sxm-80gb", "H100 SXM 80 GB"), ("l4-24gb", "L4 24 GB")):
         expected = swept(model="llama-3.1-8b", hardware=slug).pareto(
             "tokens_per_s_per_device", "tokens_per_s_per_user"
         )
-        drawn = rows.filter(pl.col("front"), pl.col("hardware") == slug)
+        drawn = rows.filter(pl.col("front"), pl.col("hardware") == name)
         assert sorted(drawn["tokens_per_s_per_user"]) == sorted(expected["tokens_per_s_per_user"])
 
 

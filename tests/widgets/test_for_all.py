@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 
+from ledgerkit.charts.theme import THEMES
 from tests.browser.conftest import browser, lab_server  # noqa: F401  # one server for this module
 from tests.browser.lab import LabPage, write_notebook
 from tests.widgets.keyboard import Walk
 from tests.widgets.test_config import CONFIG
+from tests.widgets.words import CJK, english, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,6 +38,21 @@ lk.widgets.LoadTestDoctor(found, lk.Model.model_validate(found.provenance["model
 MARKS = ".ledgerkit-figure svg.marks"
 WAIT_MS = 240_000
 """A first sweep, and a first simulation, compile their kernels."""
+
+EXECUTE = """code => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel
+    .requestExecute({ code }).done.then(() => null)"""
+DRESS = """import gc
+from ledgerkit.widgets._base import Panel
+for one in gc.get_objects():
+    if isinstance(one, Panel) and one.comm is not None:
+        one.language, one.theme = {language!r}, {theme!r}"""
+DRESSED = """([panel, background, chinese]) => {
+    const chart = panel.querySelector('.ledgerkit-figure .vega-embed');
+    const drawn = chart?.querySelector('svg.marks');
+    return drawn && getComputedStyle(drawn).backgroundColor === background
+        && /[\\u4e00-\\u9fff]/.test(chart.getAttribute('aria-label')) === chinese;
+}"""
+SERIOUS = {"serious", "critical"}
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +80,17 @@ def panel(page: Page, name: str) -> Locator:
     """The panel of a widget."""
     cell = page.locator(".jp-CodeCell").nth(1 + list(CELLS).index(name))
     return cell.locator(".ledgerkit").first
+
+
+def dress(page: Page, *, theme: str, language: str) -> None:
+    """Give all widgets a theme and a language, and wait until their figures are drawn in them."""
+    page.evaluate(EXECUTE, DRESS.format(theme=theme, language=language))
+    ground = THEMES[theme].background
+    background = f"rgb({', '.join(str(int(ground[i : i + 2], 16)) for i in (1, 3, 5))})"
+    for name in CELLS:
+        held = panel(page, name).element_handle()
+        wanted = [held, background, language == "zh"]
+        page.wait_for_function(DRESSED, arg=wanted, timeout=WAIT_MS)
 
 
 @pytest.fixture
@@ -95,3 +124,35 @@ def test_every_control_is_reached_seen_named_and_moved_by_keys(walk: Walk) -> No
         walk.go(stop)
         assert walk.unmoved(stop) == [], stop.words
         assert walk.here().stop == stop.stop, f"{stop.words} lost the focus"
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_a_chinese_widget_speaks_chinese(page: Page, name: str) -> None:
+    dress(page, theme="article", language="zh")
+    said = words(panel(page, name))
+    assert any(CJK.search(text) for text in said)
+    assert english(said) == {}
+
+
+def test_an_english_widget_speaks_english(page: Page) -> None:
+    dress(page, theme="article", language="en")
+    for name in CELLS:
+        said = words(panel(page, name))
+        assert [text for text in said if CJK.search(text) and text != "中文"] == [], name
+        # the words that are looked for in Chinese widgets are those that are there in English
+        assert english(said), name
+
+
+@pytest.mark.parametrize(("theme", "language"), [("article", "en"), ("dark", "zh")])
+def test_an_accessibility_scan_of_every_widget_finds_nothing_serious(
+    page: Page, theme: str, language: str
+) -> None:
+    dress(page, theme=theme, language=language)
+    found = Axe().run(page, context=".ledgerkit").response["violations"]
+    serious = [
+        (one["id"], node["html"][:160])
+        for one in found
+        if one["impact"] in SERIOUS
+        for node in one["nodes"]
+    ]
+    assert serious == [], "\n".join(map(str, serious))

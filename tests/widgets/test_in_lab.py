@@ -6,7 +6,6 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from ledgerkit.loadtest import Results
 from tests.browser.conftest import browser, lab_server  # noqa: F401  # one server for this module
@@ -47,13 +46,6 @@ WAIT_MS = 240_000
 """A first sweep, and a first simulation, compile their kernels."""
 EXECUTE = """code => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel
     .requestExecute({ code }).done.then(() => null)"""
-
-THEME = """import gc
-from ledgerkit.widgets._base import Panel
-for one in gc.get_objects():
-    if isinstance(one, Panel) and one.comm is not None:
-        one.language, one.theme = {language!r}, {theme!r}"""
-SERIOUS = {"serious", "critical"}
 
 
 @pytest.fixture(scope="module")
@@ -261,20 +253,3 @@ def test_config_is_pasted_and_read_and_a_bad_one_is_explained(page: Page) -> Non
     drawn(widget)
     assert widget.locator("[data-key=context] b").text_content() == "128K"
     alert.wait_for(state="detached", timeout=WAIT_MS)
-
-
-@pytest.mark.parametrize(("theme", "language"), [("article", "en"), ("dark", "zh")])
-def test_an_accessibility_scan_of_every_widget_finds_nothing_serious(
-    page: Page, theme: str, language: str
-) -> None:
-    page.evaluate(EXECUTE, THEME.format(theme=theme, language=language))
-    for name in CELLS:
-        panel(page, name).wait_for(timeout=WAIT_MS)
-    found = Axe().run(page, context=".ledgerkit").response["violations"]
-    serious = [
-        (one["id"], node["html"][:160])
-        for one in found
-        if one["impact"] in SERIOUS
-        for node in one["nodes"]
-    ]
-    assert serious == [], "\n".join(map(str, serious))
