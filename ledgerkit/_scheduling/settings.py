@@ -2,55 +2,18 @@
 
 from __future__ import annotations
 
-import math
-import operator
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
 from ledgerkit.errors import DeploymentError
-from ledgerkit.spec._base import LARGEST
+from ledgerkit.spec._base import finite_number, whole_number
 
 __all__ = ["checked"]
 
 Check = Callable[[str, Any], Any]
-_FASTEST: Final = 1e24
 _MOST_STEPS: Final = 10_000
 """Of an agent, and drafts of a step: each is priced by itself."""
-
-
-def _refused(name: str, given: Any, allowed: str) -> DeploymentError:
-    return DeploymentError(
-        f"{name} is out of range", given=given, allowed=allowed, fix=f"give {name}= {allowed}"
-    )
-
-
-def _whole(name: str, given: Any, least: int = 1, most: int = LARGEST) -> int:
-    """Take a whole number of any library, but no flag."""
-    allowed = f"a whole number, at least {least}"
-    if most < LARGEST:
-        allowed += f" and at most {most}"
-    try:
-        found = operator.index(given)
-    except TypeError:
-        raise _refused(name, given, allowed) from None
-    if isinstance(given, bool) or not least <= found <= most:
-        raise _refused(name, given, allowed)
-    return found
-
-
-def _number(name: str, given: Any, least: float = 0.0, *, above: bool = False) -> float:
-    """Take a finite number, ``above`` its least or from there on."""
-    allowed = f"a number, {'above' if above else 'at least'} {least:g}"
-    if not above and least == 0.0:
-        allowed = "a number, 0 or more"
-    try:
-        found = math.nan if isinstance(given, bool | str | bytes) else float(given)
-    except (TypeError, ValueError, OverflowError):
-        found = math.nan
-    if not least <= found <= _FASTEST or (above and found == least):
-        raise _refused(name, given, allowed)
-    return found
 
 
 def _one_of(name: str, given: Any, names: tuple[str, ...]) -> str:
@@ -60,6 +23,8 @@ def _one_of(name: str, given: Any, names: tuple[str, ...]) -> str:
     return given
 
 
+_whole = partial(whole_number, DeploymentError)
+_number = partial(finite_number, DeploymentError)
 _RATE: Final = partial(_number, above=True)
 _CHECKS: Final[Mapping[str, Check]] = {
     "schedule_s": _number,
@@ -79,7 +44,7 @@ _CHECKS: Final[Mapping[str, Check]] = {
     "host_bytes_per_s": _number,
     "host_flop_per_s": _number,
     "sync_s": _number,
-    "hidden_share": _number,
+    "hidden_share": partial(_number, most=1.0),
     "micro_batches": _whole,
     "tool_tokens": partial(_whole, least=0),
     "policy": partial(_one_of, names=("trim", "summarise", "keep")),

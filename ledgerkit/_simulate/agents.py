@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ledgerkit._simulate.arrivals import Arrivals, Keep
+from ledgerkit._simulate.lengths import LARGEST
 from ledgerkit.errors import WorkloadError
+from ledgerkit.spec._base import finite_number, whole_number
 
 __all__ = ["agents"]
+
+_MOST_SEGMENTS = 50_000_000
+"""Pieces of prompts; each step repeats those before it."""
 
 
 @dataclass(slots=True)
@@ -45,17 +49,24 @@ def agents(
     """Make the requests of agent sessions; see ``Arrivals.agents``."""
     numbers: dict[str, Any] = {
         "sessions": sessions, "steps": steps, "concurrency": concurrency,
-        "system_tokens": system_tokens, "tool_tokens": tool_tokens, "output_tokens": output_tokens,
-        "keep_steps": keep_steps, "summary_tokens": summary_tokens, "every": every,
+        "keep_steps": keep_steps, "every": every, "system_tokens": system_tokens,
+        "tool_tokens": tool_tokens, "output_tokens": output_tokens,
+        "summary_tokens": summary_tokens,
     }  # fmt: skip
     for name, value in numbers.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise WorkloadError(f"{name} is a whole number", given=value, allowed="1 or more")
-    if not math.isfinite(tool_s) or tool_s < 0:
-        raise WorkloadError("tool_s is a time", given=tool_s, allowed="0 or more seconds")
+        most = LARGEST if name.endswith("_tokens") else _MOST_SEGMENTS
+        whole_number(WorkloadError, name, value, most=most)
+    if sessions * steps * steps > _MOST_SEGMENTS:
+        raise WorkloadError(
+            "sessions of so many steps are more than can be simulated", given=(sessions, steps),
+            allowed=f"sessions * steps ** 2 up to {_MOST_SEGMENTS:,}",
+            fix="ask for fewer sessions or steps",
+        )  # fmt: skip
+    tool_s = finite_number(WorkloadError, "tool_s", tool_s)
     if keep not in ("all", "trim", "summarise"):
         raise WorkloadError("unknown way to keep tool messages", given=keep,
-                            allowed="all, trim, summarise")  # fmt: skip
+                            allowed="all, trim, summarise", fix="use keep='all'")  # fmt: skip
+    whole_number(WorkloadError, "seed", seed, 0)
     draw = np.random.default_rng(seed)
     prompts = _Prompts()
     system, stub = (prompts.new(), system_tokens), (prompts.new(), 8)

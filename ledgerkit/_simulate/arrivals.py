@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from ledgerkit._simulate import traces
 from ledgerkit._simulate.lengths import Lengths, as_lengths
 from ledgerkit.errors import WorkloadError
+from ledgerkit.spec._base import finite_number, whole_number
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,6 +28,8 @@ LONGEST_S = 4e6
 """46 days; the clock counts picoseconds in 64 bits, which end after 106 days."""
 Keep = Literal["all", "trim", "summarise"]
 _MOST = 50_000_000
+_SLOWEST = 1e-9
+_MOST_VARIED = 1e3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,10 +112,11 @@ class Arrivals:
         ``variation`` is the coefficient of variation of the gaps; 1 is Poisson. The rest as
         :meth:`poisson`.
         """
-        rate, cv = _above_zero("rate_per_s", rate_per_s), _above_zero("variation", variation)
-        draw = np.random.default_rng(_seed(seed))
+        rate = _number("rate_per_s", rate_per_s, _SLOWEST, _TICKS)
+        cv = _number("variation", variation, 1 / _MOST_VARIED, _MOST_VARIED)
+        draw = np.random.default_rng(_whole("seed", seed, 0))
         shape = 1.0 / cv**2
-        count = _count(requests)
+        count = _whole("requests", requests, most=_MOST)
         times = np.cumsum(draw.gamma(shape, 1.0 / (shape * rate), count))
         kind = "Poisson" if cv == 1 else f"gamma (cv {cv:g})"
         return _independent(
@@ -134,10 +139,12 @@ class Arrivals:
         >>> loop.predecessor[:10].tolist()
         [-1, -1, -1, -1, -1, -1, -1, -1, 0, 1]
         """
-        count, clients = _count(requests), _count(concurrency, "concurrency")
-        if not math.isfinite(think_s) or think_s < 0:
-            raise WorkloadError("think_s is a time", given=think_s, allowed="0 or more seconds")
-        draw = np.random.default_rng(_seed(seed))
+        count, clients = (
+            _whole("requests", requests, most=_MOST),
+            _whole("concurrency", concurrency, most=_MOST),
+        )
+        think_s = _number("think_s", think_s)
+        draw = np.random.default_rng(_whole("seed", seed, 0))
         made = _independent(
             np.zeros(count), prompt_tokens, output_tokens, shared_prefix_tokens, prefixes, draw,
             label=f"closed loop, {clients} clients", concurrency=clients,
@@ -145,7 +152,7 @@ class Arrivals:
         before = np.maximum(np.arange(count) - clients, -1)
         return replace(
             made, predecessor=before, arrival_s=np.where(before < 0, 0.0, np.nan),
-            gap_s=np.full(count, float(think_s)),
+            gap_s=np.full(count, think_s),
         )  # fmt: skip
 
     @classmethod
@@ -314,24 +321,8 @@ class Arrivals:
         return found
 
 
-def _above_zero(name: str, value: Any) -> float:
-    if not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
-        raise WorkloadError(f"{name} must be a finite number above 0", given=value)
-    return float(value)
-
-
-def _count(value: Any, name: str = "requests") -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not (
-        0 < value <= _MOST
-    ):  # fmt: skip
-        raise WorkloadError(f"{name} is a whole number", given=value, allowed=f"1 to {_MOST:,}")
-    return int(value)
-
-
-def _seed(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-        raise WorkloadError("seed is a whole number", given=value, allowed="0 or more")
-    return int(value)
+_number = partial(finite_number, WorkloadError)
+_whole = partial(whole_number, WorkloadError)
 
 
 def _independent(
@@ -342,12 +333,14 @@ def _independent(
     n = len(times)
     prompt = as_lengths(prompts).draw(draw, n)
     output = as_lengths(outputs).draw(draw, n)
-    if shared < 0 or (shared and int(prompt.min()) <= shared):
+    shared = _whole("shared_prefix_tokens", shared, 0)
+    if shared and int(prompt.min()) <= shared:
         raise WorkloadError(
             "shared_prefix_tokens are part of every prompt, which has at least one more",
             given=shared, allowed=f"0 to {int(prompt.min()) - 1}",
+            fix="share fewer tokens, or ask for longer prompts",
         )  # fmt: skip
-    which = draw.integers(0, _count(prefixes, "prefixes"), n)
+    which = draw.integers(0, _whole("prefixes", prefixes, most=_MOST), n)
     return of_prefixes(times, prompt, output, which, np.full(n, shared), **told)
 
 
@@ -372,7 +365,7 @@ def of_prefixes(
 
 
 def _of_rows(rows: traces.Rows, rate_scale: float, label: str) -> Arrivals:
-    scale = _above_zero("rate_scale", rate_scale)
+    scale = _number("rate_scale", rate_scale, _SLOWEST, _TICKS)
     times = rows.arrival_s / scale
     told = label if scale == 1 else f"{label} x {scale:g}"
     if rows.segments is None:

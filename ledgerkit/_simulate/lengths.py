@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ledgerkit._data import data_path
 from ledgerkit.errors import WorkloadError
+from ledgerkit.spec._base import finite_number, whole_number
 
 __all__ = ["Lengths", "as_lengths"]
 
@@ -40,32 +41,40 @@ class Lengths:
     @classmethod
     def fixed(cls, tokens: int) -> Lengths:
         """Every length is the same."""
-        return cls(((1.0, "fixed", _positive("tokens", tokens), 0.0),))
+        return cls(((1.0, "fixed", _tokens("tokens", tokens), 0.0),))
 
     @classmethod
     def exponential(cls, mean: float, *, largest: int = LARGEST) -> Lengths:
         """Exponential with this mean before rounding and capping."""
-        return cls(((1.0, "exponential", _positive("mean", mean), 0.0),), largest)
+        return cls(((1.0, "exponential", _tokens("mean", mean), 0.0),), _capped(largest))
 
     @classmethod
     def lognormal(cls, mean: float, variation: float, *, largest: int = LARGEST) -> Lengths:
         """Lognormal with this mean and coefficient of variation, before rounding and capping."""
-        sigma = math.sqrt(math.log(1.0 + _positive("variation", variation) ** 2))
-        median = _positive("mean", mean) / math.exp(sigma**2 / 2.0)
-        return cls(((1.0, "lognormal", median, sigma),), largest)
+        wide = finite_number(WorkloadError, "variation", variation, 0.0, 1e3, above=True)
+        sigma = math.sqrt(math.log(1.0 + wide**2))
+        median = _tokens("mean", mean) / math.exp(sigma**2 / 2.0)
+        return cls(((1.0, "lognormal", median, sigma),), _capped(largest))
 
     @classmethod
     def empirical(cls, tokens: Sequence[float], weights: Sequence[float] | None = None) -> Lengths:
         """Draw from observed lengths."""
-        if not len(tokens):
-            raise WorkloadError("no lengths to draw from", given=0, allowed="at least one")
-        counts = [1.0] * len(tokens) if weights is None else list(weights)
-        if len(counts) != len(tokens):
+        try:
+            lengths = list(tokens)
+            counts = [1.0] * len(lengths) if weights is None else list(weights)
+        except TypeError:
+            raise WorkloadError("lengths to draw from are a list", given=tokens,
+                                allowed="numbers of tokens, and their weights",
+                                fix="pass [512, 4096]") from None  # fmt: skip
+        if not lengths:
+            raise WorkloadError("no lengths to draw from", given=tokens, allowed="at least one",
+                                fix="pass the lengths that were seen")  # fmt: skip
+        if len(counts) != len(lengths):
             raise WorkloadError("one weight for each length", given=len(counts),
-                                allowed=str(len(tokens)))  # fmt: skip
+                                allowed=str(len(lengths)), fix="leave weights out")  # fmt: skip
         return cls(tuple(
-            (_positive("weights", w), "fixed", _positive("tokens", t), 0.0)
-            for t, w in zip(tokens, counts, strict=True)
+            (_weight(w), "fixed", _tokens("tokens", t), 0.0)
+            for t, w in zip(lengths, counts, strict=True)
         ))  # fmt: skip
 
     @classmethod
@@ -76,8 +85,9 @@ class Lengths:
         ``azure-conversation-output``.
         """
         known = _presets()
-        if name not in known:
-            raise WorkloadError("unknown preset of lengths", given=name, allowed=", ".join(known))
+        if name not in tuple(known):
+            raise WorkloadError("unknown preset of lengths", given=name, allowed=", ".join(known),
+                                fix="use one of these names")  # fmt: skip
         return known[name]
 
     def draw(self, generator: np.random.Generator, count: int) -> Ints:
@@ -101,11 +111,16 @@ class Lengths:
         return draws
 
 
-def _positive(name: str, value: float) -> float:
-    if not math.isfinite(value) or value <= 0:
-        raise WorkloadError(f"{name} of a distribution of lengths", given=value,
-                            allowed="a finite number above 0")  # fmt: skip
-    return float(value)
+def _weight(value: Any) -> float:
+    return finite_number(WorkloadError, "weights", value, above=True)
+
+
+def _capped(largest: Any) -> int:
+    return whole_number(WorkloadError, "largest", largest, most=LARGEST)
+
+
+def _tokens(name: str, value: Any) -> float:
+    return finite_number(WorkloadError, name, value, 0.0, float(LARGEST), above=True)
 
 
 @cache
@@ -127,8 +142,11 @@ def as_lengths(given: Any) -> Lengths:
         return given
     if isinstance(given, str):
         return Lengths.preset(given)
+    what = {"allowed": f"1 to {LARGEST} tokens, the name of a preset, lk.Lengths",
+            "fix": "give a whole number of tokens"}  # fmt: skip
     if isinstance(given, bool) or not isinstance(given, int | float | np.integer):
-        raise WorkloadError("lengths are a number, the name of a preset or lk.Lengths", given=given)
-    if not float(given).is_integer():
-        raise WorkloadError("a length is a whole number of tokens", given=given)
+        raise WorkloadError("lengths are a number, the name of a preset or lk.Lengths",
+                            given=given, **what)  # fmt: skip
+    if not 1 <= given <= LARGEST or given != int(given):
+        raise WorkloadError("a length is a whole number of tokens", given=given, **what)
     return Lengths.fixed(int(given))

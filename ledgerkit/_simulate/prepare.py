@@ -240,8 +240,11 @@ def prepare(
     whole[batch.T_RUNS, : seats + 1] = captured
     reused = bool(settings[serving.S_PREFIX])
     longest = int((arrivals.prompt_tokens + arrivals.output_tokens).max())
+    # a request that is beyond the model or the whole cache is rejected when it comes
+    longest = min(longest, int(settings[serving.S_LONGEST]))
     most = max(longest, int(settings[serving.S_RESERVE])) + how.draft_tokens
-    wide = -(-most // plan.block_tokens) + plan.extra_blocks + 1 if reused else 1
+    held = min(-(-most // plan.block_tokens) + plan.extra_blocks, plan.blocks)
+    wide = held + 1 if reused else 1
     many = plan.blocks if reused else 0
     asked = arrivals.asked()
     # an answer reaches its client, and the next request the engine, after the request path

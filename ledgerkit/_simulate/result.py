@@ -14,6 +14,7 @@ from ledgerkit._simulate import books, intervals
 from ledgerkit.errors import WorkloadError
 from ledgerkit.kernels import serving
 from ledgerkit.kernels.batch import PER_SECOND
+from ledgerkit.spec._base import finite_number
 from ledgerkit.spec.axes import LEDGERS
 
 if TYPE_CHECKING:
@@ -101,12 +102,17 @@ class Simulation:
     def _measured(self) -> npt.NDArray[np.bool_]:
         warm = int(self._arrays.settings[serving.S_WARM])
         measured: npt.NDArray[np.bool_] = self._answered & (np.arange(len(self._answered)) >= warm)
-        if not measured.any():
+        return measured
+
+    def _some_measured(self) -> npt.NDArray[np.bool_]:
+        """Refuse to state what no request has."""
+        if not self._measured.any():
             raise WorkloadError(
                 "no measured request was answered", given=f"{self.rejected} rejected",
+                allowed="runs that answer at least one request after the warm-up",
                 fix="ask for more requests, shorter ones, or a smaller warm_up",
             )  # fmt: skip
-        return measured
+        return self._measured
 
     @cached_property
     def _times(self) -> dict[str, Floats]:
@@ -146,9 +152,10 @@ class Simulation:
         return frame.with_columns(pl.col(*self._times).fill_nan(None))
 
     def _sample(self, metric: str) -> Floats:
-        if metric not in self._times:
-            raise WorkloadError("unknown latency", given=metric, allowed=", ".join(METRICS))
-        values = self._times[metric][self._measured]
+        if metric not in tuple(self._times):
+            raise WorkloadError("unknown latency", given=metric, allowed=", ".join(METRICS),
+                                fix="use one of these")  # fmt: skip
+        values = self._times[metric][self._some_measured()]
         return values[np.isfinite(values)]
 
     def percentile(self, metric: Metric, share: float) -> float:
@@ -161,9 +168,9 @@ class Simulation:
         WorkloadError
             No such latency, or the share is no share.
         """
-        if not 0 <= share <= 1:
-            raise WorkloadError("a percentile is a share", given=share, allowed="0 to 1")
+        share = finite_number(WorkloadError, "share", share, most=1.0)
         if metric == "itl_s":
+            self._some_measured()
             return intervals.histogram_quantile(self._arrays.gaps, share)
         values = self._sample(metric)
         return float(np.quantile(values, share)) if len(values) else math.nan
@@ -222,6 +229,8 @@ class Simulation:
     def _window(self) -> tuple[int, float]:
         """(answers, seconds) between the warm-up and the moment when a loop runs dry."""
         ends = np.sort(self._fate(serving.F_FINISHED)[self._answered]) / PER_SECOND
+        # a client has its answer the request path later: seen from there, too, Little's law holds
+        ends = ends + (self.scheduler.request_path_s or 0.0)
         if not len(ends):
             return 0, math.inf  # every request was rejected
         warm = int(self._arrays.settings[serving.S_WARM])
@@ -239,6 +248,8 @@ class Simulation:
     @property
     def tokens_per_s(self) -> float:
         """Output tokens per second of all replicas."""
+        if not self.answered:
+            return 0.0
         return self.requests_per_s * float(self.arrivals.output_tokens[self._answered].mean())
 
     def goodput(
@@ -249,11 +260,13 @@ class Simulation:
         A rejected request keeps none.
         """
         limits = {"ttft_s": ttft_s, "tpot_s": tpot_s, "e2e_s": e2e_s}
-        kept = np.ones(int(self._measured.sum()), bool)
+        if not self.answered:
+            return {"share": 0.0, "requests_per_s": 0.0}
+        measured = self._some_measured()
+        kept = np.ones(int(measured.sum()), bool)
         for metric, limit in limits.items():
-            if math.isnan(limit) or limit <= 0:
-                raise WorkloadError(f"{metric} of a goal", given=limit, allowed="seconds above 0")
-            values = self._times[metric][self._measured]
+            finite_number(WorkloadError, f"{metric} of a goal", limit, most=math.inf, above=True)
+            values = self._times[metric][measured]
             kept &= ~(values > limit)
         share = float(kept.mean()) * float(self._answered.mean())
         return {"share": share, "requests_per_s": float(kept.mean()) * self.requests_per_s}

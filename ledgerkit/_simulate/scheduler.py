@@ -49,7 +49,7 @@ class Scheduler(Frozen):
     the newest sequence to host memory and back over PCIe."""
     graph_padding: bool | None = None
     """A decode batch between two captured sizes runs as the larger (True) or without a graph."""
-    draft_tokens: Count = 0
+    draft_tokens: Annotated[int, Field(ge=0, le=1024)] = 0
     """Drafted tokens that one step verifies for each sequence."""
     acceptance: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Probability that a drafted token is accepted, given that those before it were."""
@@ -57,9 +57,9 @@ class Scheduler(Frozen):
     """Data-parallel replicas behind one router."""
     router: Literal["round_robin", "least_loaded", "prefix_aware"] = "least_loaded"
     """``prefix_aware``: where most of the prompt is cached; ties go to the least loaded."""
-    cache_tokens: Size | None = None
+    cache_tokens: Annotated[int, Field(ge=1, le=1 << 32)] | None = None
     """Tokens of the cache of one attention rank, if known; None = what memory leaves."""
-    request_path_s: Annotated[float, Field(ge=0)] | None = None
+    request_path_s: Annotated[float, Field(ge=0, le=1e6)] | None = None
     """Seconds outside the engine: network, parsing, tokenization, first response."""
     seed: Count = 0
     """Of the acceptance of drafts."""

@@ -12,6 +12,8 @@ from ledgerkit._simulate.scheduler import Scheduler
 from ledgerkit._simulate.verb import serve
 from ledgerkit.costs.table import build
 from ledgerkit.errors import WorkloadError
+from ledgerkit.spec._base import finite_number
+from ledgerkit.spec.deployment import Deployment
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,6 +30,31 @@ MECHANISMS: dict[str, dict[str, Any]] = {
                             "cache_allocation": "contiguous"},
 }  # fmt: skip
 """What an engine would do without each mechanism. Reuse needs pages, and batches that go on."""
+
+_GOALS = ("ttft_s", "tpot_s", "e2e_s")
+
+
+def _check_goal(goal: Mapping[str, float]) -> None:
+    unknown = sorted(set(goal) - set(_GOALS))
+    if unknown:
+        raise WorkloadError(f"a goal has no {unknown[0]!r}", given=goal[unknown[0]],
+                            allowed=", ".join(_GOALS), fix=f"leave {unknown[0]} out")  # fmt: skip
+
+
+def _listed(name: str, given: Any, allowed: str) -> list[Any]:
+    """Take a list of at least one; a text is none."""
+    try:
+        found = [] if isinstance(given, str | bytes) else list(given)
+    except TypeError:
+        found = []
+    if not found:
+        raise WorkloadError(f"{name} must be a list of at least one", given=given, allowed=allowed,
+                            fix=f"pass {name}=[...]")  # fmt: skip
+    return found
+
+
+def _of_fields(given: Any) -> bool:
+    return isinstance(given, Mapping) and all(isinstance(v, Mapping) for v in given.values())
 
 
 def _row(run: Simulation, goal: Mapping[str, float]) -> dict[str, Any]:
@@ -48,22 +75,22 @@ def load_curve(run: Simulation, rates_per_s: Sequence[float], **goal: float) -> 
     """Serve the same requests at other rates; see ``Simulation.load_curve``."""
     import polars as pl  # heavy
 
+    _check_goal(goal)
     now = run.arrivals.rate_per_s
     if not math.isfinite(now):
         raise WorkloadError("a load curve needs a stream of arrivals, not a loop",
-                            given=run.arrivals.label)  # fmt: skip
-    if not len(rates_per_s):
-        raise WorkloadError("a load curve needs rates", given=0)
+                            given=run.arrivals.label, allowed="poisson, gamma, frames, traces",
+                            fix="simulate a stream")  # fmt: skip
+    rates = _listed("rates_per_s", rates_per_s, "numbers of requests per second")
     warm = float(run.warm_up)
     rows = []
-    for rate in rates_per_s:
-        if not math.isfinite(rate) or rate <= 0:
-            raise WorkloadError("a rate is a finite number above 0", given=rate)
+    for given in rates:
+        rate = finite_number(WorkloadError, "a rate", given, 1e-9, 1e12)
         stream = replace(
             run.arrivals, arrival_s=run.arrivals.arrival_s * (now / rate), offered_per_s=None,
         )  # fmt: skip
         one = serve(run.table, run.scheduler, stream, warm_up=warm, overload="run")
-        rows.append({"rate_per_s": float(rate), **_row(one, goal)})
+        rows.append({"rate_per_s": rate, **_row(one, goal)})
     return pl.DataFrame(rows)
 
 
@@ -73,6 +100,11 @@ def ablation(
     """Serve the same requests without each mechanism; see ``Simulation.ablation``."""
     import polars as pl  # heavy
 
+    _check_goal(goal)
+    if mechanisms is not None and not _of_fields(mechanisms):
+        raise WorkloadError("mechanisms are names with the settings that differ",
+                            given=mechanisms, allowed="a dict of dicts of scheduler settings",
+                            fix="pass {'prefix cache': {'prefix_cache': False}}")  # fmt: skip
     given = run.scheduler.model_dump()
     rows = [{"without": "nothing", **_row(run, goal), "cost": 0.0}]
     for name, change in (MECHANISMS if mechanisms is None else mechanisms).items():
@@ -101,9 +133,10 @@ def engines(
     """Serve the same requests with other engine profiles; see ``Simulation.engines``."""
     import polars as pl  # heavy
 
+    _check_goal(goal)
     rows, books = [], []
-    for name in names:
-        layout = run.deployment.model_copy(update={"engine": name})
+    for name in _listed("names", names, "names of engines, see lk.engines()"):
+        layout = Deployment(**run.deployment.model_dump() | {"engine": name})
         model, hardware, layout, profile, efficiencies = resolve(run.model, run.hardware, layout)
         table = build(model, layout, hardware, efficiencies, profile)
         how = Scheduler(replicas=run.scheduler.replicas).filled(table)

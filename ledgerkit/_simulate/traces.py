@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ledgerkit.errors import WorkloadError
+from ledgerkit.spec._base import whole_number
 
 if TYPE_CHECKING:
     import polars as pl
@@ -44,13 +45,14 @@ class Rows:
 
 
 def _bad(where: str, what: str, given: Any) -> WorkloadError:
-    return WorkloadError(f"{where}: {what}", given=given, fix="correct or remove this row")
+    return WorkloadError(f"{where}: {what}", given=given, allowed="rows as the format has them",
+                         fix="correct or remove this row")  # fmt: skip
 
 
 def _tokens(where: str, name: str, value: Any) -> int:
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise _bad(where, f"{name} is not a number", value) from None
     if not math.isfinite(number) or number != int(number) or not 0 < number <= _MOST_TOKENS:
         raise _bad(where, f"{name} must be a whole number of at least 1", value)
@@ -60,7 +62,7 @@ def _tokens(where: str, name: str, value: Any) -> int:
 def _seconds(where: str, name: str, value: Any) -> float:
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise _bad(where, f"{name} is not a number", value) from None
     if not math.isfinite(number) or number < 0:
         raise _bad(where, f"{name} must be a finite time of at least 0", value)
@@ -69,8 +71,8 @@ def _seconds(where: str, name: str, value: Any) -> float:
 
 def read_trace(path: Path, most: Any) -> Rows:
     """Read an Azure or a Mooncake trace."""
-    if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
-        raise WorkloadError("most is a number of requests", given=most, allowed="1 or more")
+    if most is not None:
+        most = whole_number(WorkloadError, "most", most)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             first = file.readline()
@@ -80,21 +82,25 @@ def read_trace(path: Path, most: Any) -> Rows:
             if [name.strip() for name in first.split(",")] == list(AZURE):
                 return _azure(path.name, file, most)
     except OSError as error:
-        raise WorkloadError("this trace cannot be read", given=str(path),
+        raise WorkloadError("this trace cannot be read", given=str(path), allowed="a text file",
                             fix="give the path of a file") from error  # fmt: skip
-    except UnicodeDecodeError as error:
-        raise WorkloadError("this trace is not text", given=str(path)) from error
+    except WorkloadError:
+        raise
+    except ValueError as error:  # bytes that are no text, a path with a null byte
+        raise WorkloadError("this trace is not text", given=str(path), allowed="a text file",
+                            fix="give the path of a text file in UTF-8") from error  # fmt: skip
     raise WorkloadError(
         "this trace is of no known format", given=first[:80].strip(),
         allowed=f"a CSV file with the columns {', '.join(AZURE)}, or JSON lines with timestamp, "
-        "input_length, output_length and hash_ids",
+        "input_length, output_length and hash_ids", fix="or pass a frame to Arrivals.from_frame",
     )  # fmt: skip
 
 
 def _sorted(times: list[float], *columns: list[int]) -> tuple[Floats, Ints, list[Ints]]:
     at = np.array(times)
     if not len(at):
-        raise WorkloadError("this trace holds no request", given=0)
+        raise WorkloadError("this trace holds no request", given=0, allowed="1 or more",
+                            fix="give a trace with requests")  # fmt: skip
     order = np.argsort(at, kind="stable")
     return at[order] - at[order[0]], order, [np.array(c, np.int64)[order] for c in columns]
 
@@ -145,7 +151,7 @@ def _mooncake(name: str, file: Iterator[str], most: int | None) -> Rows:
         where = f"{name} line {number}"
         try:
             row = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise _bad(where, "not JSON", line[:80].strip()) from None
         if not isinstance(row, dict):
             raise _bad(where, "not an object", line[:80].strip())
@@ -182,13 +188,16 @@ def read_frame(frame: Any) -> Rows:
     columns = getattr(frame, "columns", None)
     if columns is None or not hasattr(frame, "to_series"):
         raise WorkloadError("arrivals are lk.Arrivals, a polars frame or the path of a trace",
-                            given=type(frame).__name__)  # fmt: skip
+                            given=type(frame).__name__, allowed=", ".join(FRAME),
+                            fix="pass lk.Arrivals.poisson(...)")  # fmt: skip
     for name in FRAME:
         if name not in columns:
             raise WorkloadError(f"the frame has no column {name}", given=list(columns),
-                                allowed=", ".join((*FRAME, "prefix", "prefix_tokens")))  # fmt: skip
+                                allowed=", ".join((*FRAME, "prefix", "prefix_tokens")),
+                                fix=f"add {name}")  # fmt: skip
     if frame.height == 0:
-        raise WorkloadError("the frame holds no request", given=0)
+        raise WorkloadError("the frame holds no request", given=0, allowed="1 or more rows",
+                            fix="give a frame with requests")  # fmt: skip
     at = _numbers(frame, "arrival_s", _seconds)
     prompt = _numbers(frame, "prompt_tokens", _tokens).astype(np.int64)
     output = _numbers(frame, "output_tokens", _tokens).astype(np.int64)
@@ -213,7 +222,8 @@ def _numbers(frame: pl.DataFrame, name: str, check: Any) -> Floats:
         values = frame[name].cast(float).to_numpy().astype(np.float64)
     except Exception as error:
         raise WorkloadError(f"column {name} does not hold numbers",
-                            given=str(frame[name].dtype)) from error  # fmt: skip
+                            given=str(frame[name].dtype), allowed="a numeric column",
+                            fix=f"cast {name}") from error  # fmt: skip
     low = 0.0 if name == "arrival_s" else 1.0
     wrong = ~np.isfinite(values) | (values < low) | (values > _MOST_TOKENS)
     if name != "arrival_s":
@@ -227,6 +237,7 @@ def _numbers(frame: pl.DataFrame, name: str, check: Any) -> Floats:
 
 def reuse_ceiling(arrivals: Arrivals, block_tokens: int) -> float:
     """Share of prompt blocks that were in an earlier prompt, behind the same beginning."""
+    whole_number(WorkloadError, "block_tokens", block_tokens)
     seen: set[tuple[int, ...]] = set()
     hits = total = 0
     for i in range(arrivals.requests):

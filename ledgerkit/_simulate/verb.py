@@ -14,6 +14,7 @@ from ledgerkit._simulate.run import OnProgress, run
 from ledgerkit._simulate.scheduler import Scheduler
 from ledgerkit.costs.table import CostTable, build
 from ledgerkit.errors import DeploymentError, WorkloadError
+from ledgerkit.spec._base import finite_number
 
 if TYPE_CHECKING:
     import polars as pl
@@ -59,7 +60,8 @@ def simulate(
         arrivals, 0 for frames and traces.
     overload : {"refuse", "run"}
         What to do with a generated stream whose rate is above capacity: an error that states the
-        capacity, or the run of its finite number of requests.
+        capacity, or the run of its finite number of requests. A stream too short to tell the
+        capacity is run, and ``notes`` say so.
     progress : callable, optional
         Called with ``requests``, ``total_requests``, ``iterations``, ``elapsed_s`` a few times a
         second; ``False`` cancels the run.
@@ -100,6 +102,10 @@ def simulate(
     model, hardware, deployment, profile, efficiencies = resolve(model, hardware, deployment)
     table = build(model, deployment, hardware, efficiencies, profile)
     notes = list(table.notes)
+    if progress is not None and not callable(progress):
+        raise WorkloadError("progress is a function, or None", given=progress,
+                            allowed="a function of one argument",
+                            fix="leave progress out")  # fmt: skip
     if calibration is not None:
         differs = calibration.differs(table)
         notes += [differs] if differs else []
@@ -108,7 +114,8 @@ def simulate(
         if path is not None:
             scheduler.setdefault("request_path_s", path)
     if overload not in ("refuse", "run"):
-        raise WorkloadError("unknown way to treat overload", given=overload, allowed="refuse, run")
+        raise WorkloadError("unknown way to treat overload", given=overload, allowed="refuse, run",
+                            fix="use overload='run'")  # fmt: skip
     how = Scheduler(**scheduler).filled(table)
     asked = as_arrivals(arrivals)
     return serve(table, how, asked, warm_up=warm_up, overload=overload, progress=progress,
@@ -122,7 +129,8 @@ def as_arrivals(given: Any) -> Arrivals:
     if isinstance(given, str | Path):
         return Arrivals.from_trace(given)
     if given is None:
-        raise WorkloadError("a simulation needs arrivals", allowed="lk.Arrivals, frame or path",
+        raise WorkloadError("a simulation needs arrivals", given=given,
+                            allowed="lk.Arrivals, frame or path",
                             fix="pass lk.Arrivals.poisson(...)")  # fmt: skip
     return Arrivals.from_frame(given)
 
@@ -140,9 +148,9 @@ def serve(
     if warm_up is None:
         generated = arrivals.offered_per_s is not None or arrivals.concurrency is not None
         warm_up = _WARM_UP if generated else 0.0
-    if not 0 <= warm_up < 1:
-        raise WorkloadError("warm_up is a share of the requests", given=warm_up,
-                            allowed="0 up to below 1")  # fmt: skip
+    if finite_number(WorkloadError, "warm_up", warm_up, most=1.0) == 1.0:
+        raise WorkloadError("warm_up leaves no request", given=warm_up, allowed="0 up to below 1",
+                            fix="use a smaller warm_up")  # fmt: skip
     told = list(notes or [])
     longest = int((arrivals.prompt_tokens + arrivals.output_tokens).max())
     limit = table.deployment.max_model_len or table.model.max_position_embeddings
@@ -156,6 +164,11 @@ def serve(
             told.append(
                 f"the stream of {arrivals.offered_per_s:.4g} requests/s is above the capacity of "
                 f"about {most:.4g}: waits grow with the length of the run"
+            )
+        if most is None and overload == "refuse":
+            told.append(
+                f"a stream of {arrivals.requests:,} is too short to tell the capacity: a rate "
+                "above it is not refused"
             )
     arrays = prepare(table, how, plan, arrivals, int(warm_up * arrivals.requests))
     run(arrays, progress)

@@ -45,13 +45,15 @@ def registered(group: str) -> tuple[Mapping[str, Any], ...]:
             raise CatalogError(
                 f"the entry point {point.name!r} of {group} failed: {error}",
                 given=point.value,
+                allowed="a function that returns mappings",
                 fix="repair or uninstall the distribution that registers it",
             ) from error
         for one in described:
             if not hasattr(one, "keys"):
                 raise CatalogError(
-                    f"the entry point {point.name!r} of {group} must return mappings", given=one
-                )
+                    f"the entry point {point.name!r} of {group} must return mappings", given=one,
+                    allowed="mappings of fields", fix="correct or uninstall the distribution",
+                )  # fmt: skip
             found.append(one)
     return tuple(found)
 
@@ -71,6 +73,6 @@ def unknown(noun: str, given: object, names: Iterable[str], listing: str) -> Cat
     return CatalogError(
         f"no {noun} of this name",
         given=given,
-        allowed=", ".join(close[:8]) or None,
+        allowed=", ".join(close[:8]) or f"the names that {listing} lists",
         fix=f"{listing} lists all names; a dict describes one that is not there",
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Iterable
 from functools import cache
 from typing import Annotated, Any, get_args
@@ -101,6 +103,63 @@ def raise_from_validation(
         f"{noun}.{field}: {message}", given=_short(problem.get("input")), allowed=allowed,
         fix=f"give {field}= {allowed}" if allowed else f"correct {field}",
     ) from None  # fmt: skip
+
+
+def whole_number(
+    kind: type[LedgerError], name: str, given: Any, least: int = 1, most: int = LARGEST
+) -> int:
+    """Take a whole number of any library, but no flag.
+
+    Raises
+    ------
+    LedgerError
+        Of the ``kind``; the message names the value.
+
+    Examples
+    --------
+    >>> whole_number(LedgerError, "steps", 3)
+    3
+    """
+    allowed = f"a whole number, at least {least}"
+    if most < LARGEST:
+        allowed += f" and at most {most:,}"
+    try:
+        found = operator.index(given)
+    except TypeError:
+        found = least - 1
+    if isinstance(given, bool) or not least <= found <= most:
+        raise kind(f"{name} must be a whole number from {least} on", given=given, allowed=allowed,
+                   fix=f"give {name}= {allowed}")  # fmt: skip
+    return found
+
+
+def finite_number(
+    kind: type[LedgerError], name: str, given: Any, least: float = 0.0, most: float = 1e24, *,
+    above: bool = False,
+) -> float:  # fmt: skip
+    """Take a finite number of any library, ``above`` its least or from there on; no flag, no text.
+
+    Raises
+    ------
+    LedgerError
+        Of the ``kind``; the message names the value.
+
+    Examples
+    --------
+    >>> finite_number(LedgerError, "share", 0.5, most=1.0)
+    0.5
+    """
+    allowed = f"a number {'above' if above else 'from'} {least:g}{'' if above else ' on'}"
+    if most < 1e24:
+        allowed = f"a number {'above' if above else 'from'} {least:g} up to {most:g}"
+    try:
+        found = math.nan if isinstance(given, bool | str | bytes) else float(given)
+    except (TypeError, ValueError, OverflowError):
+        found = math.nan
+    if not least <= found <= most or (above and found == least):
+        raise kind(f"{name} must be {allowed}", given=given, allowed=allowed,
+                   fix=f"give {name}= {allowed}")  # fmt: skip
+    return found
 
 
 _BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}

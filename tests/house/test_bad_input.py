@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 import ledgerkit as lk
@@ -154,3 +156,104 @@ def test_names_of_mechanisms(name):
     refused(lambda: lk.scheduling(name, MODEL, DEVICE, None, WORK), "scheduling mechanism")
     refused(lambda: lk.scheduling("graph_padding", MODEL, DEVICE, None, WORK, zz=1), "'zz'")
     refused(lambda: lk.scheduling("prefix_cache", MODEL, DEVICE, None, WORK), "match_tokens")
+
+
+# simulations -----------------------------------------------------------------------------------
+
+NONE_ANSWERED = lk.Arrivals.poisson(1.0, requests=5, prompt_tokens=200_000, output_tokens=8)
+FEW = lk.Arrivals.poisson(1.0, requests=5, prompt_tokens=20, output_tokens=5)
+
+
+def simulated(arrivals=FEW, **options):
+    return lk.simulate(MODEL, DEVICE, arrivals=arrivals, **options)
+
+
+@pytest.mark.parametrize("length", [0, -1, 1.5, NAN, INF, 1e300, 10**400, True, None, "x", [5]])
+def test_lengths(length):
+    for field in ("prompt_tokens", "output_tokens"):
+        given = SHORT | {field: length}
+        refused(lambda given=given: lk.Arrivals.poisson(1.0, requests=5, **given), "length")
+
+
+def test_lengths_beyond_every_model_are_rejected_without_asking_for_memory():
+    giants = lk.Arrivals.poisson(1.0, requests=5, prompt_tokens=1 << 39, output_tokens=4)
+    assert simulated(giants).rejected == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("rate_per_s", lambda x: lk.Arrivals.poisson(x, requests=5, **SHORT)),
+        ("variation", lambda x: lk.Arrivals.gamma(1.0, x, requests=5, **SHORT)),
+        ("requests", lambda x: lk.Arrivals.poisson(1.0, requests=x, **SHORT)),
+        ("think_s", lambda x: lk.Arrivals.closed_loop(2, requests=5, think_s=x, **SHORT)),
+        ("shared_prefix", lambda x: lk.Arrivals.poisson(
+            1.0, requests=5, shared_prefix_tokens=x, **SHORT)),
+        ("mean", lk.Lengths.exponential),
+        ("variation", lambda x: lk.Lengths.lognormal(5, x)),
+        ("tokens", lambda x: lk.Lengths.empirical([x])),
+        ("rate_scale", lambda x: lk.Arrivals.from_trace(__file__, rate_scale=x)),
+        ("warm_up", lambda x: simulated(warm_up=x)),
+        ("share", lambda x: simulated().percentile("ttft_s", x)),
+        ("ttft_s of a goal", lambda x: simulated().goodput(ttft_s=x)),
+        ("rate", lambda x: simulated().load_curve([x])),
+        ("cache_tokens", lambda x: simulated(cache_tokens=x)),
+        ("request_path_s", lambda x: simulated(request_path_s=x)),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("value", [-1, NAN, 1e300, 10**400, "x", True, [1]])
+def test_numbers_of_simulations(name, call, value):
+    if name == "rate_scale":
+        name = "rate_scale|known format"
+    if (name, value) == ("ttft_s of a goal", 1e300):
+        return  # a goal that everybody keeps
+    refused(lambda: call(value), name)
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda: simulated(progress=5), "progress"),
+        (lambda: simulated(overload="x"), "overload"),
+        (lambda: simulated(None), "arrivals"),
+        (lambda: simulated(5), "arrivals"),
+        (lambda: simulated("\0"), "trace"),
+        (lambda: simulated().load_curve(None), "rates_per_s"),
+        (lambda: simulated().load_curve([1.0], zz=1), "zz"),
+        (lambda: simulated().ablation(5), "mechanisms"),
+        (lambda: simulated().engines(5), "names"),
+        (lambda: simulated().engines("vllm"), "names"),
+        (lambda: simulated().engines(["zz"]), "engine"),
+        (lambda: simulated().percentile(None, 0.5), "latency"),
+        (lambda: FEW.reuse_ceiling(0), "block_tokens"),
+        (lambda: lk.Arrivals.agents(10**9, steps=5, concurrency=1, system_tokens=1, tool_tokens=1,
+                                    output_tokens=1), "sessions"),
+    ],
+)  # fmt: skip
+def test_simulations(call, match):
+    refused(call, match)
+
+
+def test_a_run_in_which_every_request_is_rejected():
+    run = simulated(NONE_ANSWERED)
+    assert "5 rejected" in repr(run)
+    assert (run.tokens_per_s, run.requests_per_s) == (0.0, 0.0)
+    assert all(math.isfinite(value) for value in run.summary.values())
+    assert run.requests["ttft_s"].null_count() == 5
+    assert not run.requests["is_measured"].any()
+    assert run.goodput(ttft_s=1.0) == {"share": 0.0, "requests_per_s": 0.0}
+    for call in (lambda: run.ttft_s, lambda: run.latency, lambda: run.percentile("itl_s", 0.5)):
+        refused(call, "no measured request was answered")
+
+
+def test_the_window_of_a_tiny_run_holds_what_clients_see_of_it():
+    """Little's law for one request: one in flight, so rate times stay is 1."""
+    one = lk.Arrivals.poisson(1.0, requests=1, prompt_tokens=20, output_tokens=5)
+    run = simulated(one)
+    assert run.requests_per_s * run.e2e_s == pytest.approx(1.0, rel=1e-9)
+
+
+def test_a_stream_too_short_to_tell_the_capacity_says_so():
+    burst = lk.Arrivals.poisson(1e4, requests=50, prompt_tokens=640, output_tokens=8)
+    assert any("too short to tell the capacity" in note for note in simulated(burst).notes)
+    assert not any("too short" in note for note in simulated(burst, overload="run").notes)

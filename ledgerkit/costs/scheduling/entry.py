@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, Literal
 
 from ledgerkit.errors import DeploymentError
@@ -73,7 +72,11 @@ def check(field: str, value: Any, least: float, most: float = float("inf")) -> N
     --------
     >>> check("acceptance", 0.8, 0.0, 1.0)
     """
-    if not isinstance(value, Real) or not least <= value <= most:
+    try:
+        inside = bool(least <= value <= most)
+    except (TypeError, ValueError):  # text, None, an array
+        inside = False
+    if not inside:
         bound = f"{least:g} or more" if most == float("inf") else f"{least:g} to {most:g}"
         raise DeploymentError(f"{field} is out of range", given=value, allowed=bound,
                               fix=f"correct {field}")  # fmt: skip
