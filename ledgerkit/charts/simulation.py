@@ -46,6 +46,8 @@ _SAMPLES: Final = 1500
 _PADDING: Final = {"left": 24, "right": 28, "top": 18, "bottom": 18}
 PARTS: Final = ("attention_kv", "ffn_mlp", "communication", "launch", "host", "padding",
                 "recompute", "draft", "queue")  # fmt: skip
+_SHADES: Final = (2, 0, 4, 1, 5, 3)
+"""Tints of the parts of scheduling: light beside dark, so that neighbours keep apart."""
 _LINKS: Final = ("tp", "ep", "pp")
 
 
@@ -276,8 +278,9 @@ def _cumulative(
     layers: list[Any] = [base]
     if goal is not None:
         kept = int((values <= goal).sum()) / len(values)
+        comma = text.get("loadtest.separator", language)
         mark = pl.DataFrame({
-            "value": [goal], "label": [f"{word('goal', language)} {goal:g} s, {kept:.0%}"],
+            "value": [goal], "label": [f"{word('goal', language)} {goal:g} s{comma}{kept:.0%}"],
         })  # fmt: skip
         rule = alt.Chart(mark).encode(alt.X("value:Q"))
         layers.append(rule.mark_rule(color=look.alert, strokeDash=[4, 3]))
@@ -316,20 +319,22 @@ def shares_of_parts(books: pl.DataFrame, by: Sequence[str], language: Language) 
 
 
 def share_bars(frame: pl.DataFrame, y: str, language: Language, look: Theme) -> Any:
-    """Stacked bars of the parts of the time, one for each value of ``y``."""
-    tints = look.tints["scheduling"]
-    shades = [look.fill["attention_kv"], look.fill["ffn_mlp"], look.fill["scheduling"],
-              *list(tints.values())[1:6], look.free]  # fmt: skip
-    labels = [word(f"part.{name}", language) for name in PARTS]
+    """Stacked bars of the parts of the time that there are, one for each value of ``y``."""
+    tints = list(look.tints["scheduling"].values())
+    colors = [look.fill["attention_kv"], look.fill["ffn_mlp"], *(tints[i] for i in _SHADES),
+              look.free]  # fmt: skip
+    there = set(frame.filter(pl.col("share") > 0)["part"])
+    shown = {word(f"part.{name}", language): color
+             for name, color in zip(PARTS, colors, strict=True) if name in there}  # fmt: skip
+    labels, shades = list(shown), list(shown.values())
     order = frame[y].unique(maintain_order=True).to_list()
-    shades += [look.grid] * (len(labels) - len(shades))
     return alt.Chart(frame).mark_bar(stroke=look.background, strokeWidth=0.6).encode(
         alt.X("share:Q", title=word("axis.share", language), stack="zero",
               axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])),
         alt.Y(f"{y}:N", title=None, sort=order, axis=alt.Axis(labelLimit=220)),
         alt.Color("label:N", title=None, sort=labels,
                   scale=alt.Scale(domain=labels, range=shades),
-                  legend=alt.Legend(orient="bottom", columns=5)),
+                  legend=alt.Legend(orient="bottom", columns=6 if len(labels) <= 6 else 5)),
         order="order:Q",
         tooltip=["label:N", alt.Tooltip("share:Q", format=".1%")],
     ).properties(width=540, height=34 * max(1, len(order)) + 10)  # fmt: skip

@@ -264,7 +264,8 @@ def style(look: Theme) -> dict[str, Any]:
                    "labelFontSize": 12, "titleFontSize": 12},
         "header": {**words, "labelColor": look.ink, "titleColor": look.ink},
         "title": {"font": FONT_STACK, "subtitleFont": FONT_STACK, "color": look.ink,
-                  "subtitleColor": look.mute, "fontSize": 18, "subtitleFontSize": 13},
+                  "subtitleColor": look.mute, "fontSize": 18, "subtitleFontSize": 13,
+                  "subtitlePadding": 7, "subtitleLineHeight": 18},
         "mark": {"aria": False},
         "view": {"stroke": None},
     }  # fmt: skip

@@ -13,6 +13,7 @@ import os
 import re
 import xml.etree.ElementTree as ET
 import zlib
+from functools import cache
 from pathlib import Path
 
 import polars as pl
@@ -62,7 +63,73 @@ def _points() -> pl.DataFrame:
     )  # fmt: skip
 
 
+@cache
+def _load_test() -> lk.loadtest.Diagnosis:
+    """Of a server that takes 6 ms a step, 0.02 ms a sequence and 50 ns a token in the cache."""
+    rows = [
+        {"prompt_tokens": context, "concurrency_requested": many, "run": run,
+         "itl_s": (6.0 + 0.02 * many + 5e-5 * many * context) * 1e-3 * (1 + 0.01 * (run - 1))}
+        for context in (1024, 8192, 32768) for many in (1, 4, 16) for run in range(3)
+    ]  # fmt: skip
+    return lk.loadtest.diagnose(pl.DataFrame(rows), at=(8192, 16))
+
+
+def _ratios() -> pl.DataFrame:
+    measured = pl.Series([0.0070, 0.0091, 0.0260])
+    predicted = pl.Series([0.0074, 0.0080, 0.0130])
+    bounds = {"low": 0.95, "high": 1.08}
+    return pl.DataFrame({
+        "cell": ["1K x 1", "8K x 4", "32K x 16"], "prompt_tokens": [1024, 8192, 32768],
+        "concurrency_requested": [1, 4, 16], "measured_s": measured, "predicted_s": predicted,
+        **{f"measured_{name}_s": measured * factor for name, factor in bounds.items()},
+        **{f"predicted_{name}_s": predicted * factor**2 for name, factor in bounds.items()},
+    })  # fmt: skip
+
+
+def _agreement() -> pl.DataFrame:
+    return pl.DataFrame({
+        "quantity": ["tpot"] * 3 + ["ttft"] * 2, "model": ["m-8b", "m-70b", "m-moe"] + ["m-8b"] * 2,
+        "group": ["m-8b on x", "m-70b on x", "m-moe on y", "m-8b on x", "m-8b on y"],
+        "measured_s": [0.008, 0.031, 0.019, 0.12, 1.9],
+        "predicted_s": [0.0086, 0.027, 0.025, 0.15, 1.4], "rows": [40, 8, 120, 40, 3],
+        "factor": [1.2, 1.3, 1.6, 1.5, 2.1], "covered": [0.95, 0.9, 0.7, 0.88, 0.8],
+    })  # fmt: skip
+
+
+def _groups() -> pl.DataFrame:
+    return pl.DataFrame({
+        "group": ["m-8b on x, vLLM", "m-70b on x, SGLang", "m-moe on y, vLLM"],
+        "model": ["m-8b", "m-70b", "m-moe"], "rows": [40, 8, 120], "low": [0.9, 0.7, 0.8],
+        "median": [1.05, 0.87, 1.3], "high": [1.2, 0.95, 1.9], "factor": [1.2, 1.3, 1.9],
+    })  # fmt: skip
+
+
+def _run() -> pl.DataFrame:
+    times = [0.5 * i for i in range(40)]
+    return pl.DataFrame({
+        "time_s": times, "replica": [0] * 40, "running": [min(i, 16) for i in range(40)],
+        "waiting": [max(0, i - 16) // 4 for i in range(40)],
+        "cache_occupancy": [min(1.0, 0.05 * i) for i in range(40)],
+    })  # fmt: skip
+
+
+def _requests() -> pl.DataFrame:
+    steps = range(60)
+    return pl.DataFrame({
+        "ttft_s": [0.08 * 1.06**i for i in steps], "tpot_s": [0.01 + 1e-4 * i for i in steps]
+    })  # fmt: skip
+
+
 OTHERS = {
+    "loadtest-verdict": lambda **how: _load_test().chart("verdict", **how),
+    "loadtest-curves": lambda **how: _load_test().chart("sensitivity", **how),
+    "loadtest-ratio": lambda **how: charts.loadtest_ratio(_ratios(), **how),
+    "accuracy-scatter": lambda **how: charts.accuracy_scatter(_agreement(), **how),
+    "accuracy-groups": lambda **how: charts.accuracy_groups(_groups(), **how),
+    "simulation-timeline": lambda **how: charts.simulation_timeline(_run(), **how),
+    "simulation-latency": lambda **how: charts.simulation_latency(
+        _requests(), ttft_s=0.5, tpot_s=0.015, **how
+    ),
     "simulation-crossover": lambda **how: charts.simulation_crossover(_speedups(), **how),
     "simulation-engines": lambda **how: charts.simulation_engines(_books(), **how),
     "simulation-books": lambda **how: charts.simulation_books(_books(), **how),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from itertools import combinations, pairwise
 
+import polars as pl
 import pytest
 
-from ledgerkit.charts import ledger_triangle, memory_bars
+from ledgerkit.charts import ledger_triangle, memory_bars, simulation_engines
 from ledgerkit.charts._contrast import contrast as own_contrast
 from ledgerkit.charts._contrast import readable_on
 from ledgerkit.charts._memory_row import colors
+from ledgerkit.charts.simulation import PARTS
 from ledgerkit.charts.theme import GROUPS, THEMES, assign_series
 from ledgerkit.errors import FigureError
 from ledgerkit.spec.axes import ACCOUNTS, LEDGERS
@@ -139,3 +141,16 @@ def test_an_unknown_theme_or_preset_is_named():
         ledger_triangle(table, form="square")
     with pytest.raises(FigureError, match=r"trail.*'tp'"):
         ledger_triangle(table, trail="tp")
+
+
+@pytest.mark.parametrize("name", THEMES)
+def test_neighbours_in_the_bars_of_a_run_keep_apart(name):
+    parts = [("attention_kv", "core"), ("ffn_mlp", "dense")]
+    parts += [("scheduling", one) for one in ("tp", *PARTS[3:])]
+    ledgers, accounts = zip(*parts, strict=True)
+    books = pl.DataFrame({"engine": "a", "ledger": ledgers, "account": accounts, "share": 1 / 9})
+    bars = simulation_engines(books, theme=name, language="en").to_dict()
+    shades = bars["encoding"]["color"]["scale"]["range"]
+    assert len(shades) == len(PARTS)
+    for one, other in pairwise(shades):
+        assert difference(one, other) > 8, (one, other)
