@@ -44,7 +44,7 @@ _BY_REASON = {
     "initialisation": (
         "initializer_range init_std init_method rescale_prenorm_residual time_step_floor "
         "time_step_max time_step_min time_step_limit mamba_dt_min mamba_dt_max mamba_dt_init_floor "
-        "initializer_factor"
+        "initializer_factor embedding_initializer_range"
     ),
     "training": (
         "attention_dropout hidden_dropout dropout resid_pdrop embd_pdrop attn_pdrop "

@@ -51,6 +51,56 @@ def nanochat(draw):
     return found | heads(draw, head_dim=False)
 
 
+def bamba(draw):
+    found = frame(draw, hidden_size=64, intermediate_size=40, attention_bias=draw(st.booleans()),
+                  mlp_bias=draw(st.booleans()), mamba_n_heads=pick(draw, 4, 8),
+                  mamba_n_groups=pick(draw, 1, 2), mamba_d_state=pick(draw, 8, 16),
+                  mamba_d_conv=pick(draw, 2, 4), mamba_conv_bias=draw(st.booleans()),
+                  mamba_proj_bias=draw(st.booleans()), pad_token_id=0)  # fmt: skip
+    last = found["num_hidden_layers"] - 1
+    listed = draw(st.lists(st.integers(0, last), unique=True))
+    return found | heads(draw, head_dim=False) | {"attn_layer_indices": listed}
+
+
+def mamba2(draw):
+    size = pick(draw, 4, 8)
+    return {
+        "vocab_size": pick(draw, 32, 61),
+        "hidden_size": 32,
+        "num_hidden_layers": draw(st.integers(1, 4)),
+        "num_heads": size,
+        "head_dim": 64 // size,
+        "state_size": pick(draw, 8, 16),
+        "n_groups": pick(draw, 1, 2),
+        "conv_kernel": pick(draw, 2, 4),
+        "use_bias": draw(st.booleans()),
+        "use_conv_bias": draw(st.booleans()),
+        "tie_word_embeddings": draw(st.booleans()),
+    }
+
+
+def dbrx(draw):
+    kv_heads = pick(draw, 1, 2)
+    return {
+        "vocab_size": pick(draw, 32, 61),
+        "d_model": 64,
+        "n_heads": kv_heads * pick(draw, 1, 2),
+        "n_layers": draw(st.integers(1, 4)),
+        "max_seq_len": 64,
+        "attn_config": {"kv_n_heads": kv_heads, "clip_qkv": 8, "rope_theta": 500000},
+        "ffn_config": {"ffn_hidden_size": 24, "moe_num_experts": 4, "moe_top_k": 2,
+                       "hidden_size": 64},
+    }  # fmt: skip
+
+
+def youtu(draw):
+    return minicpm3(draw) | {"v_head_dim": pick(draw, 8, 24)}
+
+
+def axk1(draw):
+    return deepseek(draw) | {"q_lora_rank": 16}
+
+
 def words(draw, layers, *allowed, first=None):
     found = [pick(draw, *allowed) for _ in range(layers)]
     if first is not None:
@@ -786,10 +836,13 @@ DRAWINGS = {
     "afmoe": afmoe,
     "apertus": apertus,
     "arcee": llama,
+    "axk1": axk1,
+    "bamba": bamba,
     "bloom": bloom,
     "cohere": cohere,
     "cohere2": olmo3,
     "cwm": cwm,
+    "dbrx": dbrx,
     "deepseek_v2": deepseek,
     "deepseek_v3": deepseek,
     "deepseek_v32": sparse_latent,
@@ -836,6 +889,7 @@ DRAWINGS = {
     "lfm2_moe": lfm2_moe,
     "llama": llama,
     "llama4_text": llama4,
+    "mamba2": mamba2,
     "mimo_v2_flash": mimo_v2_flash,
     "minimax_m2": minimax_m2,
     "minimax_m3_vl_text": minimax_m3,
@@ -861,6 +915,7 @@ DRAWINGS = {
     "qwen3_5_text": qwen3_5,
     "qwen3_moe": qwen3_moe,
     "qwen3_next": qwen3_next,
+    "sarvam_mla": deepseek,
     "sarvam_moe": sarvam_moe,
     "seed_oss": seed_oss,
     "smollm3": smollm3,
@@ -868,5 +923,6 @@ DRAWINGS = {
     "stablelm": stablelm,
     "starcoder2": starcoder2,
     "vaultgemma": gemma,
+    "youtu": youtu,
 }
 """Model type → how to draw a config of it."""

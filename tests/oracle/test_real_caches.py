@@ -26,6 +26,8 @@ def runnable(model_type, fields):
     """Steer a drawn config around faults of the library's forward pass."""
     fields = {**fields, "max_position_embeddings": 128}
     match model_type:
+        case "dbrx":
+            del fields["max_position_embeddings"]
         case "gpt2" | "gptj" | "gpt_bigcode":
             del fields["max_position_embeddings"]
             fields["n_positions"] = 64
@@ -53,6 +55,8 @@ def runnable(model_type, fields):
             | "qwen3_next"
         ):
             fields["layer_types"] = ["full_attention", *fields["layer_types"][1:]]
+        case "bamba":
+            fields["attn_layer_indices"] = [0]
         case "jamba":
             fields |= {"attn_layer_period": 2, "attn_layer_offset": 0}
     return fields

@@ -42,6 +42,8 @@ _MODULES: dict[str, tuple[str, ...]] = {
         "vaultgemma",
         "nanochat",
     ),
+    "bamba": ("bamba", "mamba2"),
+    "dbrx": ("dbrx",),
     "deepseek": (
         "deepseek_v2",
         "deepseek_v3",
@@ -51,6 +53,9 @@ _MODULES: dict[str, tuple[str, ...]] = {
         "glm4_moe_lite",
         "mistral4",
         "minicpm3",
+        "axk1",
+        "sarvam_mla",
+        "youtu",
     ),
     "deepseek_v4": ("deepseek_v4",),
     "ernie": ("ernie4_5_moe",),
@@ -109,7 +114,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "phi3": ("phi3",),
     "qwen_moe": ("qwen2_moe", "qwen3_moe", "qwen3_vl_moe_text", "qwen3_omni_moe_text"),
     "qwen3_next": ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"),
-    "renamed": ("internlm2", "exaone", "chatglm", "bailing_moe"),
+    "renamed": ("internlm2", "exaone", "chatglm", "bailing_moe", "baichuan", "minicpm"),
     "step3": ("step3_text",),
     "step3p7": ("step3p5", "step3p7_text"),
 }

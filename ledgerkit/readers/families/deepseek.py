@@ -1,8 +1,9 @@
-"""DeepSeek V2, V3, V3.2, Kimi-K2, GLM-5, Mistral 4, MiniCPM3: latent attention, small experts.
+"""DeepSeek V2-V3.2, Kimi-K2, GLM-5, Mistral 4, A.X K1, Sarvam, MiniCPM3, Youtu: latent attention.
 
 Sources: ``deepseek-ai/DeepSeek-V3`` (README_WEIGHTS), ``modeling_deepseek.py`` of the checkpoints,
 ``models/deepseek_v2``, ``deepseek_v3``, ``deepseek_v32``, ``glm_moe_dsa``, ``glm4_moe_lite``,
-``minicpm3`` (no experts) and ``mistral4`` of transformers 5.24, and the headers of DeepSeek-V3,
+``axk1``, ``sarvam_mla``, ``minicpm3`` and ``youtu`` (no experts) and ``mistral4`` of transformers
+5.24, and the headers of DeepSeek-V3,
 V3.2, Kimi-K2.6 and GLM-5.2.
 
 With DeepSeek Sparse Attention every layer has an indexer; in GLM-5.2 only layers whose
@@ -120,6 +121,21 @@ DEFAULTS: dict[str, Mapping[str, Any]] = {
         "first_k_dense_replace": 0,
     },
 }
+DEFAULTS |= {
+    "axk1": {**_V3, "max_position_embeddings": 32768, "first_k_dense_replace": 1},
+    "sarvam_mla": {
+        **_COMMON,
+        "q_lora_rank": None,
+        "max_position_embeddings": 4096,
+        "first_k_dense_replace": 1,
+    },
+    "youtu": {
+        **_COMMON,
+        "max_position_embeddings": 131072,
+        "tie_word_embeddings": True,
+        "first_k_dense_replace": 0,
+    },
+}
 _EXPERTS = ("n_routed_experts", "num_experts", "num_local_experts")
 _INDEXED = ("deepseek_v32", "glm_moe_dsa")
 Owns = Literal["full", "shared"]
@@ -133,6 +149,8 @@ def read(fields: Fields, model_type: str) -> Architecture:
     fields.only("mlp_bias", False, why="biases in the MLP are not implemented")
     correction = model_type not in ("deepseek_v2", "mistral4") and _has_correction(fields)
     ffns = dict(zip((False, True), read_ffns(fields, frame, correction=correction), strict=True))
+    if model_type == "axk1":
+        ffns[True][1].extend(ffn_norm(frame.hidden, LAYER + "mlp.post_mlp_layernorm"))
     sparse = moe_layers(fields, frame)
     owns = _indexers(fields, frame, model_type)
     indexer = _read_indexer(fields) if model_type in _INDEXED else None
@@ -180,7 +198,7 @@ def fp32_norms(plan: Architecture) -> Architecture:
 def read_latent(fields: Fields) -> LatentAttention:
     """Return latent attention, without an indexer."""
     # head_dim and num_key_value_heads say nothing about latent attention
-    fields.ignore("unused", "num_key_value_heads", "head_dim", "qk_head_dim")
+    fields.ignore("unused", "num_key_value_heads", "head_dim", "qk_head_dim", "q_head_dim")
     return LatentAttention(
         num_attention_heads=fields.size("num_attention_heads"),
         q_lora_rank=fields.optional("q_lora_rank"),
@@ -299,7 +317,7 @@ def read_ffns(
     if not experts:
         return dense, dense
     width = fields.size("moe_intermediate_size")
-    shared = fields.count("n_shared_experts") * width
+    shared = fields.count("n_shared_experts", "num_shared_experts") * width
     groups, chosen = read_expert_groups(fields, experts)
     moe = MoeFfn(
         num_experts=experts,

@@ -1,7 +1,8 @@
 """Decoders that equal a supported one up to the names of fields and tensors.
 
-InternLM2 (``modeling_internlm2.py`` of the checkpoints), EXAONE 3.5 (``models/exaone`` of
-transformers 5.24 and ``modeling_exaone.py``), GLM-4-9B-Chat (``modeling_chatglm.py``) and Ling 2.0
+Baichuan (``modeling_baichuan.py``), MiniCPM (``modeling_minicpm.py``), InternLM2
+(``modeling_internlm2.py`` of the checkpoints), EXAONE 3.5 (``models/exaone`` of transformers 5.24
+and ``modeling_exaone.py``), GLM-4-9B-Chat (``modeling_chatglm.py``) and Ling 2.0
 (``modeling_bailing_moe_v2.py``).
 """
 
@@ -45,6 +46,12 @@ KIN = {
             ("lm_head", "output"),
         ),
     ),
+    "baichuan": Kin(
+        "llama",
+        {"model_max_length": "max_position_embeddings"},
+        tuple((f"self_attn.{part}", "self_attn.W_pack") for part in _FUSED),
+    ),
+    "minicpm": Kin("llama", {}, ()),
     "exaone": Kin(
         "llama",
         {"num_layers": "num_hidden_layers"},
@@ -103,6 +110,17 @@ DEFAULTS: dict[str, Mapping[str, Any]] = {
         "attention_bias": True,
         "mlp_bias": False,
     },
+    "baichuan": {
+        "tie_word_embeddings": False,
+        "attention_bias": False,
+        "mlp_bias": False,
+    },
+    "minicpm": {
+        "max_position_embeddings": 2048,
+        "tie_word_embeddings": True,
+        "attention_bias": False,
+        "mlp_bias": False,
+    },
     "exaone": {
         "num_key_value_heads": 8,
         "max_position_embeddings": 4096,
@@ -151,6 +169,12 @@ def _special(fields: Fields, model_type: str) -> None:
         fields.ignore("unused", "prefix_projection")
         fields.ignore("rotary", "original_rope")
         fields.ignore("epsilon", "layernorm_epsilon")
+    elif model_type == "baichuan":
+        fields.ignore("training", "z_loss_weight")
+        fields.ignore("provenance", "_from_model_config")
+    elif model_type == "minicpm":
+        fields.only("sparse_config", why="sparse attention keeps more than keys and values")
+        fields.ignore("scalar", "mup_denominator")
     elif model_type == "bailing_moe":
         stated = ("first_k_dense_replace", "use_qk_norm", "moe_router_enable_expert_bias")
         missing = [name for name in stated if not fields.has(name)]
