@@ -6,6 +6,7 @@ that an engine *reserves* for it, and what the engine's log *prints*.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,11 +16,12 @@ from typing import Any, Literal
 from ledgerkit._capacities.kinds import LayerKind, layer_kinds
 from ledgerkit._capacities.paged import PagePlan, page_plan
 from ledgerkit._capacities.split import SplitPools
-from ledgerkit._refs import resolve
+from ledgerkit._refs import as_workload, resolve
 from ledgerkit.costs.layout import check
 from ledgerkit.costs.memory import cache_room, holdings, stage_bytes
 from ledgerkit.costs.reserve import reserve_bytes
 from ledgerkit.errors import CapacityError, LedgerError
+from ledgerkit.spec._base import finite_number
 from ledgerkit.spec.deployment import Deployment, Workload
 from ledgerkit.spec.efficiency import Band
 from ledgerkit.spec.engine import EngineProfile
@@ -51,6 +53,8 @@ class Capacity:
     pool_bytes : Band
         Bytes of one device for the cache. Exact when given, else estimated: what activations,
         graphs and buffers leave, with a band.
+    kinds : list of LayerKind
+        What the layers of one device keep.
     """
 
     def __init__(
@@ -69,14 +73,15 @@ class Capacity:
         self.pool_bytes = pool_bytes
         self.basis: Literal["exact", "estimated"] = "exact" if pool_given else "estimated"
         self.max_model_len = max_model_len
-        self._kinds: list[LayerKind] = layer_kinds(model, deployment)
+        self.kinds: list[LayerKind] = layer_kinds(model, deployment)
         self._batched = deployment.max_num_batched_tokens or profile.max_num_batched_tokens
 
     def __repr__(self) -> str:
+        size = self.pool_bytes.mid / _GIB
+        pool = f"pool {size:.2f} GiB per device" if size > 0 else f"no pool, {-size:.2f} GiB short"
         return (
             f"Capacity({self.model.slug} on {self.deployment.devices} x {self.hardware.slug}, "
-            f"{self.profile.slug}: pool {self.pool_bytes.mid / _GIB:.2f} GiB per device "
-            f"({self.basis}), {self.resident_tokens:,} tokens, at most "
+            f"{self.profile.slug}: {pool} ({self.basis}), {self.resident_tokens:,} tokens, at most "
             f"{self.max_concurrency():.2f} sequences of {self.max_model_len:,})"
         )
 
@@ -97,12 +102,12 @@ class Capacity:
                                 fix="use devices='replica'")  # fmt: skip
         if devices == "replica":
             return self.model.cache_bytes(tokens, self.deployment.kv_dtype)
-        return sum(kind.sequence_bytes(tokens) for kind in self._kinds)
+        return sum(kind.sequence_bytes(tokens) for kind in self.kinds)
 
     @property
     def bytes_per_token(self) -> float:
         """Bytes on one device that each further token adds for ever."""
-        return sum(k.layers * k.token_bytes for k in self._kinds if k.window is None)
+        return sum(k.layers * k.token_bytes for k in self.kinds if k.window is None)
 
     # reserved ---------------------------------------------------------------------------------
 
@@ -112,12 +117,12 @@ class Capacity:
         windows, states = self.profile.window_pool_ratio, self.profile.state_pool_ratio
         if windows is None or states is None:
             return None
-        return SplitPools.of(self._kinds, windows, states)
+        return SplitPools.of(self.kinds, windows, states)
 
     @cached_property
     def plan(self) -> PagePlan:
         """Blocks and groups of a shared pool of pages."""
-        return page_plan(self._kinds, self.deployment.block_size or self.profile.block_size)
+        return page_plan(self.kinds, self.deployment.block_size or self.profile.block_size)
 
     @property
     def block_bytes(self) -> float:
@@ -183,9 +188,7 @@ class Capacity:
 
     def swap_blocks(self, swap_bytes: float) -> int:
         """Blocks that this much host memory holds for one device."""
-        if not 0 <= swap_bytes < math.inf:
-            raise CapacityError("swap_bytes must be a number of bytes", given=swap_bytes,
-                                allowed="0 or more", fix="give bytes of host memory")  # fmt: skip
+        finite_number(CapacityError, "swap_bytes", swap_bytes)
         return math.floor(swap_bytes / self.block_bytes)
 
     def transfer_bytes(self, prompt_tokens: int) -> float:
@@ -193,10 +196,11 @@ class Capacity:
 
         Engines move whole blocks, and the first output token has a slot already.
         """
+        _whole("prompt_tokens", prompt_tokens, 1)
         page = self.plan.block if self.pools is None else 1
         blocks = math.ceil((prompt_tokens + 1) / page)
         tokens = blocks * page if page > 1 else prompt_tokens
-        per_device = sum(k.sequence_bytes(tokens) for k in self._kinds)
+        per_device = sum(k.sequence_bytes(tokens) for k in self.kinds)
         return per_device * self.deployment.tp * self.deployment.pp
 
     # printed ----------------------------------------------------------------------------------
@@ -245,13 +249,20 @@ class Capacity:
         )
         defaults: dict[str, Any] = {"n_ctx": self.max_model_len}
         defaults |= {"cache_type_k": kind, "cache_type_v": kind}
+        known = [*inspect.signature(llamacpp_cache).parameters][1:]
+        unknown = sorted(set(settings) - set(known))
+        if unknown:
+            raise CapacityError(f"llama.cpp has no setting {unknown[0]!r} here",
+                                given=settings[unknown[0]], allowed=", ".join(known),
+                                fix=f"leave {unknown[0]} out")  # fmt: skip
         return llamacpp_cache(self.model, **(defaults | settings))
 
     # limits -----------------------------------------------------------------------------------
 
     def fits(self, tokens: int | None = None) -> Literal["yes", "no", "uncertain"]:
         """Whether one sequence of this length fits, at both ends of the pool's band."""
-        wanted = tokens or self.max_model_len
+        wanted = self.max_model_len if tokens is None else tokens
+        _whole("tokens", wanted, 1)
         if self._concurrency(wanted, self.pool_bytes.low) >= 1:
             return "yes"
         return "uncertain" if self._concurrency(wanted, self.pool_bytes.high) >= 1 else "no"
@@ -355,18 +366,31 @@ def capacity(
     model, hardware, deployment, profile, _ = resolve(model, hardware, deployment)
     check(model, deployment)
     longest = deployment.max_model_len or model.max_position_embeddings
-    if isinstance(workload, dict):
-        workload = Workload(**workload)
     if workload is not None:
-        longest = workload.hold_context
+        longest = as_workload(workload, "a capacity").hold_context
     if pool_bytes is not None:
-        if not math.isfinite(pool_bytes) or pool_bytes <= 0:
-            raise CapacityError("pool_bytes must be a positive number of bytes", given=pool_bytes)
+        pool_bytes = finite_number(CapacityError, "pool_bytes", pool_bytes, above=True)
         pool = Band(low=pool_bytes, mid=pool_bytes, high=pool_bytes)
     else:
         pool = _estimated_pool(model, hardware, deployment, profile)
-    return Capacity(model, hardware, deployment, profile, pool, pool_given=pool_bytes is not None,
-                    max_model_len=longest)  # fmt: skip
+    found = Capacity(model, hardware, deployment, profile, pool, pool_given=pool_bytes is not None,
+                     max_model_len=longest)  # fmt: skip
+    _known(found)
+    return found
+
+
+def _known(found: Capacity) -> None:
+    """Refuse layers whose place in the engine's pool no source gives, before anything is asked."""
+    if found.profile.cache_allocation == "contiguous" or found.pools is not None:
+        return
+    names = sorted({kind.name for kind in found.kinds if kind.window or kind.state_bytes})
+    if names and not found.profile.page_groups:
+        raise CapacityError(
+            f"how {found.profile.name} shares its pool among such layers is not known",
+            given=names, allowed="models whose layers all keep every token",
+            fix="read ideal bytes: Model.cache_bytes, lk.ledger; or take another engine",
+        )  # fmt: skip
+    page_plan(found.kinds, found.deployment.block_size or found.profile.block_size)
 
 
 def _estimated_pool(

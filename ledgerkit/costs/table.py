@@ -196,7 +196,7 @@ def build(
         ops={edge: _op_rows(operations, prices, edge) for edge in EDGES},
         link_rows={edge: _link_rows(links, efficiencies, edge) for edge in EDGES},
         scalars={edge: _scalars(kernels, efficiencies, profile, edge) for edge in EDGES},
-        notes=_notes(operations, model, deployment, hardware),
+        notes=_notes(operations, model, deployment, hardware, profile),
     )
 
 
@@ -296,8 +296,9 @@ def _scalars(kernels: int, efficiencies: Efficiencies, profile: EngineProfile, e
 
 
 def _notes(
-    operations: list[Operation], model: Model, deployment: Deployment, hardware: Hardware
-) -> tuple[str, ...]:
+    operations: list[Operation], model: Model, deployment: Deployment, hardware: Hardware,
+    profile: EngineProfile,
+) -> tuple[str, ...]:  # fmt: skip
     notes = [
         f"{hardware.slug} has no {wanted} units: {name} weights are multiplied in {found}"
         for name, (wanted, found) in expanded_formats(model, deployment, hardware).items()
@@ -319,4 +320,12 @@ def _notes(
             notes.append(f"{hardware.slug} has no {dtype} units: {dtype} work runs in {found}")
     if deployment.kv_dtype.startswith("fp8") and "fp8" not in hardware.peaks:
         notes.append(f"{hardware.slug} has no fp8 units: the fp8 cache is expanded when it is read")
+    mixed = any(
+        group.attention.limit is not None
+        or isinstance(group.attention, (StateAttention, CompressedAttention))
+        for group in model.groups
+    )
+    if mixed and profile.cache_allocation == "paged" and not profile.page_groups:
+        notes.append(f"how {profile.name} shares its pool among windows and states is not known: "
+                     "the ideal bytes are booked, in whole pages")  # fmt: skip
     return tuple(notes)

@@ -97,6 +97,9 @@ class EngineProfile(Frozen):
     all layers share one pool of pages."""
     state_pool_ratio: Annotated[float, Field(gt=0)] | None = None
     """Bytes of the states' own pool for each byte of the others; goes with the one above."""
+    page_groups: bool = True
+    """Layers that keep different tokens share one pool of equal pages, group by group, as in vLLM;
+    False = how this engine shares its pool among them is not known."""
     workspace: Workspace | None = None
     """None: its needs have not been measured."""
     tiers: tuple[DeviceTier, ...] = ()

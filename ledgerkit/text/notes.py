@@ -20,8 +20,8 @@ _PATTERNS: Final = (
     (r"(.+) has no fp8 units: the fp8 cache is expanded when it is read",
      r"\1 没有 fp8 单元：fp8 cache 在读取时展开"),
     (r"(.+) has no (.+) units: (.+) work runs in (.+)", r"\1 没有 \2 单元：\3 的计算以 \4 进行"),
-    (r"how (.+) shares its pool among windows and states is not known: the ideal bytes are booked, "
-     r"in whole pages",
+    ((r"how (.+) shares its pool among windows and states is not known: the ideal bytes are "
+      r"booked, in whole pages"),
      r"不知道 \1 如何在窗口与状态之间分配显存池：按理想字节、整页记账"),
     (r"rows of (.+) elements are no whole number of blocks: llama.cpp keeps them in (.+)",
      r"每行 \1 个元素不是整数个块：llama.cpp 以 \2 保存这些权重"),

@@ -10,6 +10,7 @@ import ledgerkit as lk
 from ledgerkit._capacities.kinds import LayerKind, layer_kinds
 from ledgerkit._capacities.paged import page_plan
 from ledgerkit.errors import CapacityError, LedgerError
+from ledgerkit.text.notes import note_in
 
 GIB = 2**30
 
@@ -95,6 +96,21 @@ def test_ledger_and_pool_use_one_meaning_of_the_memory_fraction(engine: str) -> 
 def test_a_pool_that_is_no_size_is_refused(pool: float) -> None:
     with pytest.raises(CapacityError, match="pool_bytes"):
         lk.capacity("llama-3.1-8b", "h100-sxm-80gb", pool_bytes=pool)
+
+
+@pytest.mark.parametrize("model", ["gemma-3-4b-it", "gpt-oss-20b", "qwen3.5-35b-a3b"])
+def test_a_pool_that_no_source_divides_is_refused_and_the_ledger_says_so(model: str) -> None:
+    layout = lk.Deployment(engine="tensorrt-llm")
+    with pytest.raises(CapacityError, match="is not known") as error:
+        lk.capacity(model, "h100-sxm-80gb", layout)
+    assert "cache_bytes" in str(error.value)
+    work = lk.Workload(prompt_tokens=100, output_tokens=10)
+    notes = lk.ledger(model, "h100-sxm-80gb", layout, work).notes
+    assert any("TensorRT-LLM shares its pool" in note for note in notes)
+    assert "显存池" in "".join(note_in(note, "zh") for note in notes)
+    vllm = lk.ledger(model, "h100-sxm-80gb", lk.Deployment(), work).notes
+    assert not any("shares its pool" in note for note in vllm)
+    assert lk.capacity("deepseek-v3", "h200-sxm-141gb", layout.model_copy(update={"tp": 8}))
 
 
 def test_pages_that_cannot_be_unified_are_refused() -> None:

@@ -86,7 +86,7 @@ def answer(row: dict[str, str], model: Any) -> float:  # noqa: C901, PLR0911  # 
         case "growing_keys":
             # keys are half of what full-attention layers keep
             return (
-                sum(k.layers * k.token_bytes for k in room._kinds if not k.state_bytes)
+                sum(k.layers * k.token_bytes for k in room.kinds if not k.state_bytes)
                 / 2
                 * (number)
             )
