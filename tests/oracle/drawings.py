@@ -178,6 +178,12 @@ def mistral(draw):
     return dense(draw, sliding_window=pick(draw, None, 8))
 
 
+def ministral(draw):
+    found = dense(draw, sliding_window=8)
+    kinds = words(draw, found["num_hidden_layers"], "full_attention", "sliding_attention")
+    return found | ({"layer_types": kinds} if draw(st.booleans()) else {})
+
+
 def seed_oss(draw):
     return dense(
         draw,
@@ -894,6 +900,7 @@ DRAWINGS = {
     "minimax_m2": minimax_m2,
     "minimax_m3_vl_text": minimax_m3,
     "minicpm3": minicpm3,
+    "ministral": ministral,
     "ministral3": mistral,
     "mistral": mistral,
     "mixtral": mixtral,

@@ -53,6 +53,7 @@ STYLES = {
     "granite": _BIAS,
     "iquestcoder": _BIAS,
     "mistral": Style(window="all"),
+    "ministral": Style(window="all"),
     "ministral3": Style(window="all"),
     "qwen2": _QWEN2,
     "qwen2_vl_text": _QWEN2,
@@ -77,6 +78,12 @@ _QWEN2_VL = {
     "num_key_value_heads": 8,
     "max_window_layers": 80,
     "max_position_embeddings": 32768,
+    "tie_word_embeddings": False,
+}
+_MISTRAL = {
+    "num_key_value_heads": 8,
+    "max_position_embeddings": 131072,
+    "sliding_window": 4096,
     "tie_word_embeddings": False,
 }
 DEFAULTS: dict[str, Mapping[str, Any]] = {
@@ -111,12 +118,8 @@ DEFAULTS: dict[str, Mapping[str, Any]] = {
         "mlp_bias": False,
         "tie_word_embeddings": False,
     },
-    "mistral": {
-        "num_key_value_heads": 8,
-        "max_position_embeddings": 131072,
-        "sliding_window": 4096,
-        "tie_word_embeddings": False,
-    },
+    "mistral": _MISTRAL,
+    "ministral": _MISTRAL,
     "ministral3": {
         "num_key_value_heads": 8,
         "head_dim": 128,

@@ -103,6 +103,7 @@ KIN = {
         ),
     ),
 }
+KIN["bailing_moe_v2"] = KIN["bailing_moe"]
 DEFAULTS: dict[str, Mapping[str, Any]] = {
     "internlm2": {
         "max_position_embeddings": 2048,
@@ -131,6 +132,7 @@ DEFAULTS: dict[str, Mapping[str, Any]] = {
     "chatglm": {"tie_word_embeddings": False},
     "bailing_moe": {"tie_word_embeddings": False, "n_group": 1, "topk_group": 1},
 }
+DEFAULTS["bailing_moe_v2"] = DEFAULTS["bailing_moe"]
 
 
 def read(fields: Fields, model_type: str) -> Architecture:
@@ -175,7 +177,7 @@ def _special(fields: Fields, model_type: str) -> None:
     elif model_type == "minicpm":
         fields.only("sparse_config", why="sparse attention keeps more than keys and values")
         fields.ignore("scalar", "mup_denominator")
-    elif model_type == "bailing_moe":
+    elif model_type.startswith("bailing_moe"):
         stated = ("first_k_dense_replace", "use_qk_norm", "moe_router_enable_expert_bias")
         missing = [name for name in stated if not fields.has(name)]
         if missing:
