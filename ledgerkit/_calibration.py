@@ -262,6 +262,7 @@ def calibrate(
     if not points:
         raise LoadTestError(
             "nothing to calibrate on: no point has a positive tpot_s or itl_s", given=measured,
+            allowed="points with seconds above 0",
             fix="give prompt_tokens, output_tokens, concurrency and tpot_s of at least one point",
         )  # fmt: skip
     how = Serving(**serving)
@@ -362,7 +363,11 @@ def _points(measured: Any) -> tuple[tuple[Measured, ...], dict[str, str]]:
     elif hasattr(measured, "to_dicts"):
         rows = measured.to_dicts()
     else:
-        rows = [measured] if isinstance(measured, dict) else list(measured)
+        rows = [measured] if isinstance(measured, dict) else measured
+    if not isinstance(rows, list | tuple) or not all(isinstance(row, dict) for row in rows):
+        raise LoadTestError("measured points are a frame, a dict or a list of dicts",
+                            given=measured, allowed="load-test results, frame, dict, list of dicts",
+                            fix="pass lk.loadtest.read(path)")  # fmt: skip
     found = []
     for row in rows:
         tpot, itl = _positive(row, "tpot_s"), _positive(row, "itl_s")
@@ -379,13 +384,22 @@ def _points(measured: Any) -> tuple[tuple[Measured, ...], dict[str, str]]:
                     ttft_s=_positive(row, "ttft_s") or _positive(row, "ttft_p50_s"),
                 )
             )  # fmt: skip
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise LoadTestError(
-                "a measured point needs prompt_tokens, output_tokens and concurrency", given=row
-            ) from error
+                "a measured point needs prompt_tokens, output_tokens and concurrency", given=row,
+                allowed="whole numbers of at least 1", fix="correct or leave out this point",
+            ) from error  # fmt: skip
     return tuple(found), told
 
 
 def _positive(row: dict[str, Any], name: str) -> float | None:
-    value: float | None = row.get(name)
-    return float(value) if value is not None and math.isfinite(value) and value > 0 else None
+    value = row.get(name)
+    try:
+        seconds = math.nan if value is None else float(value)
+        is_number = not isinstance(value, bool | str | bytes)
+    except (TypeError, ValueError, OverflowError):
+        is_number = False
+    if not is_number:
+        raise LoadTestError(f"{name} of a measured point is no number", given=value,
+                            allowed="seconds above 0", fix=f"correct {name}")  # fmt: skip
+    return seconds if math.isfinite(seconds) and seconds > 0 else None

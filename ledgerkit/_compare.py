@@ -11,6 +11,7 @@ from ledgerkit._ledger import Ledger, ledger
 from ledgerkit._memory import memory_rows
 from ledgerkit.costs.linear import served_dtype
 from ledgerkit.errors import LedgerError, WorkloadError
+from ledgerkit.spec._base import LARGEST
 from ledgerkit.spec.axes import LEDGERS
 from ledgerkit.spec.deployment import Deployment, Workload
 
@@ -246,7 +247,12 @@ def compare(
     """
     labels: list[str] = []
     ledgers: list[Ledger] = []
-    for point in points:
+    try:
+        given = list(points)
+    except TypeError:
+        raise LedgerError("compare takes a list of points", given=points, allowed="1 or more",
+                          fix="pass ledgers, or dicts as for lk.ledger") from None  # fmt: skip
+    for point in given:
         label, books = _open(point)
         if label in labels:
             raise LedgerError("two points have the same label", given=label, allowed="other labels",
@@ -254,7 +260,7 @@ def compare(
         labels.append(label)
         ledgers.append(books)
     if not ledgers:
-        raise LedgerError("compare needs at least one point", given="none", allowed="1 or more",
+        raise LedgerError("compare needs at least one point", given=points, allowed="1 or more",
                           fix="pass ledgers or dicts of what lk.ledger takes")  # fmt: skip
     checked = None if trail is None else _read_trail(trail)
     notes = [] if checked is None else list(_cut_short(labels, ledgers, *checked))
@@ -266,7 +272,7 @@ def _read_trail(trail: tuple[str, Iterable[int]]) -> tuple[str, tuple[int, ...]]
     """Check the axis of a trail and its values."""
     try:
         axis, given = trail
-        values = tuple(operator.index(value) for value in given)
+        values = tuple(-1 if isinstance(v, bool) else operator.index(v) for v in given)
     except (TypeError, ValueError):
         raise LedgerError(
             "a trail is an axis and whole numbers along it", given=trail,
@@ -275,8 +281,9 @@ def _read_trail(trail: tuple[str, Iterable[int]]) -> tuple[str, tuple[int, ...]]
     if axis not in TRAIL_AXES:
         raise LedgerError("unknown trail axis", given=axis, allowed=", ".join(TRAIL_AXES),
                           fix="use trail=('prompt_tokens', values)")  # fmt: skip
-    if not values or min(values) < 1:
-        raise LedgerError("a trail needs values of at least 1", given=values, allowed="1 or more",
+    if not values or not 1 <= min(values) <= max(values) <= LARGEST:
+        raise LedgerError("a trail needs values of at least 1", given=trail[1],
+                          allowed=f"1 to {LARGEST}",
                           fix="leave smaller values out")  # fmt: skip
     return axis, values
 
@@ -287,16 +294,17 @@ def _open(point: Ledger | Mapping[str, Any]) -> tuple[str, Ledger]:
     if not isinstance(point, Mapping):
         raise LedgerError("a point is a Ledger or a dict", given=point,
                           allowed=", ".join(_POINT_FIELDS), fix="see lk.ledger")  # fmt: skip
-    unknown = sorted(set(point) - set(_POINT_FIELDS))
+    unknown = [key for key in point if key not in _POINT_FIELDS]
     if unknown:
         raise LedgerError("a point has unknown keys", given=unknown,
                           allowed=", ".join(_POINT_FIELDS), fix="leave them out")  # fmt: skip
     for needed in ("model", "hardware", "workload"):
         if needed not in point:
-            raise LedgerError(f"a point needs {needed!r}", given=sorted(point),
+            raise LedgerError(f"a point needs {needed!r}", given=list(point),
                               allowed=", ".join(_POINT_FIELDS), fix=f"give {needed!r}")  # fmt: skip
     books = ledger(point["model"], point["hardware"], point.get("deployment"), point["workload"])
-    return str(point.get("label") or books.model.name), books
+    label = point.get("label")
+    return books.model.name if label is None else str(label), books
 
 
 def _cut_short(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,7 +13,7 @@ from ledgerkit._amounts import run_totals
 from ledgerkit._entries import Entry, all_entries, entries_frame, resident_entries
 from ledgerkit._explain import Value, evaluate
 from ledgerkit._expressions import finite
-from ledgerkit._refs import resolve
+from ledgerkit._refs import as_calibration, as_workload, resolve
 from ledgerkit.costs.memory import resident_by_ledger, stage_bytes
 from ledgerkit.costs.table import CostTable, build
 from ledgerkit.errors import LedgerError, WorkloadError
@@ -88,7 +87,7 @@ class Ledger:
             f"{share}; fits: {self.fits})"
         )
 
-    def at(self, workload: Workload) -> Ledger:
+    def at(self, workload: Workload | dict[str, Any]) -> Ledger:
         """Open the books of the same deployment at another workload.
 
         Raises
@@ -96,6 +95,7 @@ class Ledger:
         WorkloadError
             The workload is beyond the model or the deployment.
         """
+        workload = as_workload(workload, "a ledger")
         check_workload(self.model, self.deployment, workload)
         return Ledger(self._uncalibrated, workload, self._calibration)
 
@@ -418,14 +418,10 @@ def ledger(
     'yes'
     """
     model, hardware, deployment, profile, efficiencies = resolve(model, hardware, deployment)
-    if isinstance(workload, Mapping):
-        workload = Workload(**workload)
-    if not isinstance(workload, Workload):
-        raise WorkloadError("a ledger needs a workload", given=workload, allowed="Workload or dict",
-                            fix="pass Workload(prompt_tokens=..., output_tokens=...)")  # fmt: skip
+    workload = as_workload(workload, "a ledger")
     check_workload(model, deployment, workload)
     table = build(model, deployment, hardware, efficiencies, profile)
-    return Ledger(table, workload, calibration)
+    return Ledger(table, workload, as_calibration(calibration))
 
 
 def check_workload(model: Model, deployment: Deployment, workload: Workload) -> None:

@@ -7,6 +7,8 @@ without Altair.
 from __future__ import annotations
 
 import importlib
+import inspect
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.errors import FigureError
@@ -20,8 +22,24 @@ __all__ = ["comparison_chart", "draw", "ledger_chart"]
 KINDS = ("triangle", "bars", "memory", "explorer")
 
 
-def _function(name: str) -> Any:
-    return getattr(importlib.import_module("ledgerkit.charts"), name)
+def _called(
+    function: Callable[..., Any], subjects: tuple[Any, ...], options: dict[str, Any], **own: Any
+) -> Any:
+    """Call a chart function with what is ours; refuse options that it does not have."""
+    parameters = inspect.signature(function).parameters.values()
+    known = [p.name for p in parameters if p.name not in own][len(subjects) :]
+    unknown = sorted(set(options) - set(known))
+    if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters):
+        raise FigureError(
+            f"this chart has no option {unknown[0]!r}", given=options[unknown[0]],
+            allowed=", ".join(known), fix=f"leave {unknown[0]} out",
+        )  # fmt: skip
+    return function(*subjects, **own, **options)
+
+
+def _function(name: str) -> Callable[..., Any]:
+    found: Callable[..., Any] = getattr(importlib.import_module("ledgerkit.charts"), name)
+    return found
 
 
 def comparison_chart(comparison: Comparison, *, kind: str = "triangle", **options: Any) -> Any:
@@ -58,17 +76,18 @@ def comparison_chart(comparison: Comparison, *, kind: str = "triangle", **option
     >>> comparison_chart(both, kind="bars").to_dict()["width"]
     700
     """
+    table = comparison.table
     if kind == "triangle":
-        return _function("ledger_triangle")(comparison.table, **options)
+        return _called(_function("ledger_triangle"), (table,), options)
     if kind == "bars":
-        return _function("ledger_bars")(comparison.entries, table=comparison.table, **options)
+        return _called(_function("ledger_bars"), (comparison.entries,), options, table=table)
     if kind == "memory":
-        return _function("memory_bars")(comparison.memory, table=comparison.table, **options)
+        return _called(_function("memory_bars"), (comparison.memory,), options, table=table)
     if kind == "explorer":
-        return _function("explorer_panel")(
-            comparison.table, comparison.entries, comparison.memory, **options
-        )
-    raise FigureError("unknown kind of chart", given=kind, allowed=", ".join(KINDS))
+        subjects = (table, comparison.entries, comparison.memory)
+        return _called(_function("explorer_panel"), subjects, options)
+    raise FigureError("unknown kind of chart", given=kind, allowed=", ".join(KINDS),
+                      fix="use kind='triangle'")  # fmt: skip
 
 
 def ledger_chart(ledger: Ledger, *, kind: str = "bars", **options: Any) -> Any:
@@ -132,5 +151,6 @@ def draw(area: str, kind: str, subject: Any, **options: Any) -> Any:
     function = getattr(module, f"draw_{kind}", None)
     if function is None:
         kinds = [name[5:] for name in dir(module) if name.startswith("draw_")]
-        raise FigureError("unknown kind of chart", given=kind, allowed=", ".join(kinds))
-    return function(subject, **options)
+        raise FigureError("unknown kind of chart", given=kind, allowed=", ".join(kinds),
+                          fix="use one of these kinds")  # fmt: skip
+    return _called(function, (subject,), options)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit._ledger import check_workload
-from ledgerkit._refs import resolve
+from ledgerkit._refs import as_calibration, as_workload, resolve
 from ledgerkit._steady.options import Serving
 from ledgerkit._steady.result import SteadyState
 from ledgerkit._steady.streams import Pools, check_pools
 from ledgerkit.costs.table import build
 from ledgerkit.errors import WorkloadError
+from ledgerkit.spec._base import finite_number
 from ledgerkit.spec.deployment import Deployment, Workload
 
 if TYPE_CHECKING:
@@ -83,13 +84,8 @@ def steady_state(
     True
     """
     model, hardware, deployment, profile, efficiencies = resolve(model, hardware, deployment)
-    if isinstance(workload, dict):
-        workload = Workload(**workload)
-    if not isinstance(workload, Workload):
-        raise WorkloadError("a steady state needs a workload", given=workload,
-                            allowed="Workload or dict",
-                            fix="pass Workload(prompt_tokens=..., output_tokens=...)")  # fmt: skip
-    workload = _with_hits(workload, prefix_hit_rate)
+    calibration = as_calibration(calibration)
+    workload = _with_hits(as_workload(workload, "a steady state"), prefix_hit_rate)
     check_workload(model, deployment, workload.model_copy(update={"concurrency": 1}))
     how = Serving(**serving)
     pools = None
@@ -108,8 +104,8 @@ def _with_hits(workload: Workload, rate: float | None) -> Workload:
         return workload
     if workload.cached_tokens:
         raise WorkloadError("prefix_hit_rate and cached_tokens say the same thing twice",
-                            given=rate, fix="give one of them")  # fmt: skip
-    if not 0 <= rate <= 1:
-        raise WorkloadError("prefix_hit_rate is a share", given=rate, allowed="0 to 1")
+                            given=rate, allowed="one of them",
+                            fix="leave prefix_hit_rate out")  # fmt: skip
+    rate = finite_number(WorkloadError, "prefix_hit_rate", rate, most=1.0)
     cached = min(workload.prompt_tokens - 1, round(rate * workload.prompt_tokens))
     return workload.model_copy(update={"cached_tokens": cached})

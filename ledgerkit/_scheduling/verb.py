@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit._expressions import finite
 from ledgerkit._ledger import Explanation, check_workload
-from ledgerkit._refs import resolve
+from ledgerkit._refs import as_workload, resolve
 from ledgerkit._scheduling.inputs import Inputs
 from ledgerkit._scheduling.mechanisms import MECHANISMS, settings_of
 from ledgerkit._scheduling.settings import checked
 from ledgerkit.costs.scheduling import SchedulingEntry
 from ledgerkit.costs.table import build
-from ledgerkit.errors import CatalogError, DeploymentError, LedgerError, WorkloadError
+from ledgerkit.errors import CatalogError, DeploymentError, LedgerError
 from ledgerkit.spec.deployment import Deployment, Workload
 
 if TYPE_CHECKING:
@@ -160,11 +159,7 @@ def scheduling(
                               allowed=", ".join(known) or "no settings", fix=fix)  # fmt: skip
     settings = checked(settings, known)
     model, hardware, deployment, profile, efficiencies = resolve(model, hardware, deployment)
-    if isinstance(workload, Mapping):
-        workload = Workload(**workload)
-    if not isinstance(workload, Workload):
-        raise WorkloadError("a mechanism needs a workload", given=workload, allowed="Workload",
-                            fix="pass Workload(prompt_tokens=..., output_tokens=...)")  # fmt: skip
+    workload = as_workload(workload, "a mechanism")
     check_workload(model, deployment, workload)
     table = build(model, deployment, hardware, efficiencies, profile)
     values, entries = MECHANISMS[mechanism](Inputs(table, workload), **settings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ledgerkit._refs import resolve
+from ledgerkit._refs import as_calibration, resolve
 from ledgerkit._simulate import capacity
 from ledgerkit._simulate.arrivals import Arrivals
 from ledgerkit._simulate.prepare import plan_cache, prepare
@@ -106,6 +106,7 @@ def simulate(
         raise WorkloadError("progress is a function, or None", given=progress,
                             allowed="a function of one argument",
                             fix="leave progress out")  # fmt: skip
+    calibration = as_calibration(calibration)
     if calibration is not None:
         differs = calibration.differs(table)
         notes += [differs] if differs else []

@@ -20,6 +20,7 @@ from ledgerkit.costs.table import CostTable, Edge
 from ledgerkit.errors import DeploymentError, WorkloadError
 from ledgerkit.kernels import columns as c
 from ledgerkit.kernels import step as kernels
+from ledgerkit.spec._base import LARGEST
 from ledgerkit.spec.deployment import Deployment, Workload
 
 _ROUNDS = 200
@@ -44,12 +45,12 @@ def check_pools(
     if prefill is None and prefill_workers is None and decode_workers is None:
         return False
     known = (prefill_workers, decode_workers)
-    if any(type(workers) is not int or workers < 1 for workers in known):
+    if any(type(workers) is not int or not 1 <= workers <= LARGEST for workers in known):
         raise DeploymentError(
             "disaggregated prefill needs the number of workers on both sides: without them the "
             "sequences of a decode worker are unknown",
             given={"prefill_workers": prefill_workers, "decode_workers": decode_workers},
-            allowed="two integers of at least 1",
+            allowed=f"two integers of 1 to {LARGEST}",
             fix="give prefill_workers= and decode_workers= (and prefill=, if laid out differently)",
         )  # fmt: skip
     return True

@@ -12,6 +12,8 @@ import pkgutil
 from functools import cache
 from typing import Final, Literal, TypeAlias
 
+from ledgerkit.errors import LedgerError
+
 __all__ = [
     "LANGUAGES",
     "Language",
@@ -70,7 +72,7 @@ def check_language(language: str | None) -> Language:
 
     Raises
     ------
-    ValueError
+    LedgerError
         For any other language.
 
     Examples
@@ -83,7 +85,8 @@ def check_language(language: str | None) -> Language:
     for known in LANGUAGES:
         if language == known:
             return known
-    raise ValueError(f"unknown language (given: {language!r}; allowed: 'zh', 'en')")
+    raise LedgerError("unknown language", given=language, allowed="'zh', 'en'",
+                      fix="use language='en'")  # fmt: skip
 
 
 def set_language(language: str) -> None:
@@ -96,7 +99,7 @@ def set_language(language: str) -> None:
 
     Raises
     ------
-    ValueError
+    LedgerError
         For any other language.
 
     Examples
@@ -106,6 +109,9 @@ def set_language(language: str) -> None:
     '系统调度账'
     >>> set_language("en")
     """
+    if language is None:  # as elsewhere for the default, which is what is set here
+        raise LedgerError("a default language is needed", given=None, allowed="'zh', 'en'",
+                          fix="use set_language('en')")  # fmt: skip
     _default["language"] = check_language(language)
 
 
@@ -144,7 +150,7 @@ def get(key: str, language: str | None = None, **fields: object) -> str:
     ------
     KeyError
         For a key that no table has, or a field that the template needs and was not given.
-    ValueError
+    LedgerError
         For an unknown language.
 
     Examples

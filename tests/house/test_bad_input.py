@@ -257,3 +257,96 @@ def test_a_stream_too_short_to_tell_the_capacity_says_so():
     burst = lk.Arrivals.poisson(1e4, requests=50, prompt_tokens=640, output_tokens=8)
     assert any("too short to tell the capacity" in note for note in simulated(burst).notes)
     assert not any("too short" in note for note in simulated(burst, overload="run").notes)
+
+
+# verbs -----------------------------------------------------------------------------------------
+
+POINT = {"model": MODEL, "hardware": DEVICE, "workload": SHORT}
+
+
+def books():
+    return lk.ledger(MODEL, DEVICE, workload=SHORT)
+
+
+def room(**options):
+    return lk.capacity(MODEL, DEVICE, **options)
+
+
+def loaded(**options):
+    return lk.steady_state(MODEL, DEVICE, workload=WORK, **options)
+
+
+MEASURED = {"prompt_tokens": 8, "output_tokens": 8, "concurrency": 1}
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda: lk.ledger("a" * 5000, DEVICE, workload=SHORT), "no built-in model"),
+        (lambda: lk.ledger(MODEL, DEVICE, 5, SHORT), "deployment"),
+        (lambda: lk.ledger(MODEL, DEVICE, {5: 1}, SHORT), "fields of a deployment"),
+        (lambda: lk.ledger(MODEL, DEVICE, None, {5: 1}), "fields of a workload"),
+        (lambda: lk.ledger(MODEL, DEVICE, None, SHORT, calibration=5), "calibration"),
+        (lambda: books().at(5), "workload"),
+        (lambda: books().chart(zz=1), "'zz'"),
+        (lambda: books().chart(table=1), "'table'"),
+        (lambda: books().chart(kind=None), "kind of chart"),
+        (lambda: lk.compare([books()]).chart(zz=1), "'zz'"),
+        (lambda: lk.compare(None), "list of points"),
+        (lambda: lk.compare(5), "list of points"),
+        (lambda: lk.compare([]), "at least one point"),
+        (lambda: lk.compare([{5: 1, "x": 2}]), "unknown keys"),
+        (lambda: lk.compare([POINT], trail=("prompt_tokens", [True])), "trail"),
+        (lambda: lk.compare([POINT], trail=("prompt_tokens", [10**400])), "trail"),
+        (lambda: loaded(prefill_workers=NAN, decode_workers=1), "workers"),
+        (lambda: loaded(prefill_workers="2", decode_workers="x"), "workers"),
+        (lambda: loaded(prefill_workers=-2, decode_workers=1), "workers"),
+        (lambda: loaded(prefill_workers=1.5, decode_workers=1), "workers"),
+        (lambda: loaded(prefill_workers=1, decode_workers=INF), "workers"),
+        (lambda: loaded(prefill_workers=10**400, decode_workers=1), "workers"),
+        (lambda: loaded(prefix_hit_rate="x"), "prefix_hit_rate"),
+        (lambda: loaded(prefix_hit_rate=NAN), "prefix_hit_rate"),
+        (lambda: loaded(calibration=5), "calibration"),
+        (lambda: simulated(calibration=5), "calibration"),
+        (lambda: room(workload="x"), "workload"),
+        (lambda: room(pool_bytes="x"), "pool_bytes"),
+        (lambda: room(pool_bytes=0), "pool_bytes"),
+        (lambda: room().ideal_bytes(-1), "tokens"),
+        (lambda: room().ideal_bytes(1, "zz"), "devices"),
+        (lambda: room().swap_blocks("x"), "swap_bytes"),
+        (lambda: room().swap_blocks(-1), "swap_bytes"),
+        (lambda: room().max_concurrency(0), "tokens"),
+        (lambda: room().max_concurrency(NAN), "tokens"),
+        (lambda: room().reserved_bytes("x"), "tokens"),
+        (lambda: room().fits(0), "tokens"),
+        (lambda: room().transfer_bytes(-1), "prompt_tokens"),
+        (lambda: room().llamacpp(zz=1), "'zz'"),
+        (lambda: lk.cache_table(None, [1]), "models"),
+        (lambda: lk.cache_table(MODEL, [1]), "models"),
+        (lambda: lk.cache_table([MODEL], 5), "contexts"),
+        (lambda: lk.cache_table([MODEL], ["x"]), "contexts"),
+        (lambda: lk.cache_table([MODEL], [NAN]), "contexts"),
+        (lambda: lk.cache_table([MODEL], [10**9]), "no model reaches"),
+        (lambda: lk.calibrate(None, MODEL, DEVICE), "measured points"),
+        (lambda: lk.calibrate("x", MODEL, DEVICE), "measured points"),
+        (lambda: lk.calibrate([5], MODEL, DEVICE), "measured points"),
+        (lambda: lk.calibrate([], MODEL, DEVICE), "nothing to calibrate on"),
+        (lambda: lk.calibrate(MEASURED | {"tpot_s": "x"}, MODEL, DEVICE), "tpot_s"),
+        (lambda: lk.calibrate(MEASURED | {"tpot_s": 0.01, "concurrency": NAN}, MODEL, DEVICE),
+         "concurrency"),
+        (lambda: lk.set_language("fr"), "unknown language"),
+        (lambda: lk.set_language(["zh"]), "unknown language"),
+        (lambda: lk.set_language(None), "language"),
+    ],
+)  # fmt: skip
+def test_verbs(call, match):
+    refused(call, match)
+
+
+def test_a_pool_that_is_none_is_said_in_words():
+    assert "no pool, " in repr(lk.capacity("llama-3.1-70b", DEVICE))
+
+
+def test_fields_of_a_workload_do_wherever_a_workload_does():
+    assert books().at({"prompt_tokens": 16, "output_tokens": 8}).workload.prompt_tokens == 16
+    assert room(workload=SHORT).max_model_len == 16

@@ -64,7 +64,7 @@ def test_cached_tokens_and_hit_rate_agree():
     assert rate.tpot_s == hits.tpot_s < _state().tpot_s
     with pytest.raises(WorkloadError, match="twice"):
         _state(POINT.model_copy(update={"cached_tokens": 2048}), prefix_hit_rate=0.5)
-    with pytest.raises(WorkloadError, match="share"):
+    with pytest.raises(WorkloadError, match="prefix_hit_rate must be"):
         _state(prefix_hit_rate=1.5)
 
 
