@@ -22,6 +22,7 @@ from ledgerkit.spec.attention import (
 )
 from ledgerkit.spec.cache import (
     compressed_entry_bytes,
+    compressor_bytes,
     index_key_bytes,
     latent_bytes,
     state_bytes,
@@ -102,6 +103,8 @@ def attention_read_bytes(attention: Attention, context: Floats, kv_dtype: str = 
             if attention.ratio:
                 entries = np.floor(context / attention.ratio)
                 read = read + _selected(entries, entry, attention.indexer, entries, kv_dtype)
+                # waiting tokens are written one by one and read when they become an entry
+                read = read + 2.0 * compressor_bytes(attention) / attention.ratio
             return read
         case StateAttention():
             return np.full_like(context, 2.0 * state_bytes(attention))

@@ -6,6 +6,8 @@ import math
 
 import pytest
 
+import ledgerkit as lk
+from ledgerkit.costs.attention_compressed import compressed_operations
 from ledgerkit.spec.deployment import Deployment
 from tests.costs import world
 from tests.costs.world import amount, per_token
@@ -137,3 +139,22 @@ def test_resident_bytes_of_a_sparse_token(sparse, kv_dtype, bytes_per_token):
     assert per_token(world.books_of(sparse, Deployment(kv_dtype=kv_dtype)), "amount_device") == (
         bytes_per_token
     )
+
+
+@pytest.mark.parametrize(("index", "width"), [(True, 2 * (512 + 128)), (False, 512)])
+def test_compressors_write_each_token_once_and_read_it_once(index: bool, width: int) -> None:
+    """V4-Pro: values and gates in fp32; windows of 4 tokens overlap, those of 128 do not."""
+    model = lk.load_model("deepseek-v4-pro")
+    group = next(
+        g for g in model.groups if g.attention.ratio and bool(g.attention.indexer) is index
+    )
+    found = [
+        op for op in compressed_operations(group.attention, 1, Deployment(tp=8))
+        if op.name == "compressor"
+    ]  # fmt: skip
+    assert len(found) == 1
+    share = found[0].decode
+    assert share.device.write_per_token == share.device.read_per_token == 2 * width * 4
+    assert share.once.write_per_token == share.device.write_per_token / 8  # a copy on each rank
+    state = share.device.write_per_token * group.attention.ratio
+    assert found[0].prefill.device.write_per_sequence == state
