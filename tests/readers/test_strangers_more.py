@@ -24,6 +24,8 @@ class Row(NamedTuple):
     parameters: int
     bytes_per_token: int
     """What a further token adds to a bf16 cache beyond every window."""
+    fixed_bytes: int = 0
+    """Recurrent state in fp32, and the columns that convolutions keep in bf16."""
 
 
 def decoder(model_type: str, sizes: str, **more: Any) -> dict[str, Any]:
@@ -54,6 +56,74 @@ PIXTRAL_TEXT = {"head_dim": 128, "hidden_size": 5120, "intermediate_size": 14336
 QWEN3_8B = decoder("qwen3", "4096 12288 36 32 8 151936 40960", head_dim=128, debug=False, ep_size=1,
                    micro_forward=False, skip_checkpoint=False, use_deepep=False,
                    use_sliding_window=False, sliding_window=None, max_window_layers=36)  # fmt: skip
+LFM2 = decoder(
+    "lfm2", "2048 12288 16 32 8 65536 128000", block_auto_adjust_ff_dim=True, block_dim=2048,
+    block_ff_dim=12288, block_ffn_dim_multiplier=1.0, block_multiple_of=256, block_norm_eps=1e-5,
+    block_use_swiglu=True, conv_L_cache=3, conv_bias=False, conv_dim=2048, conv_dim_out=2048,
+    full_attn_idxs=[2, 5, 8, 10, 12, 14], num_heads=32, use_pos_enc=True,
+)  # fmt: skip
+LFM2_MOE = decoder(
+    "lfm2_moe", "2048 7168 24 32 8 65536 128000", conv_L_cache=3, moe_intermediate_size=1792,
+    num_dense_layers=2, num_experts=32, num_experts_per_tok=4, use_expert_bias=True,
+    layer_types=["full_attention" if i in (2, 6, 10, 14, 18, 21) else "conv" for i in range(24)],
+)  # fmt: skip
+MAMBA = {"hidden_size": 4096, "state_size": 128, "num_hidden_layers": 64, "num_heads": 128,
+         "head_dim": 64, "n_groups": 8, "conv_kernel": 4, "expand": 2, "intermediate_size": 8192,
+         "vocab_size": 32768, "time_step_rank": 256, "time_step_init_scheme": "random",
+         "use_bias": False, "use_conv_bias": True, "tie_word_embeddings": False}  # fmt: skip
+BAMBA = decoder(
+    "bamba", "4096 14336 32 32 8 128256 262144", attn_layer_indices=[9, 18, 27],
+    attn_rotary_emb=64, mamba_d_conv=4, mamba_d_head=64, mamba_d_state=128, mamba_expand=2,
+    mamba_n_groups=1, mamba_n_heads=128, mamba_conv_bias=True, mamba_proj_bias=False, **UNTIED,
+)  # fmt: skip
+LATENT = {"kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128}
+NEW_TYPES = (
+    Row("LiquidAI/LFM2-1.2B", LFM2, 1_170_340_608, 6 * 2 * 8 * 64 * 2, 10 * 2048 * 2 * 2),
+    Row("LiquidAI/LFM2-350M",
+        LFM2 | {"hidden_size": 1024, "intermediate_size": 6656, "block_ff_dim": 6656,
+                "block_dim": 1024, "conv_dim": 1024, "conv_dim_out": 1024,
+                "num_attention_heads": 16, "num_heads": 16},
+        354_483_968, 6 * 2 * 8 * 64 * 2, 10 * 1024 * 2 * 2),
+    # 8,339,929,856 parameters, and one correction bias per expert of 22 layers
+    Row("LiquidAI/LFM2-8B-A1B", LFM2_MOE, 8_339_929_856 + 22 * 32, 6 * 2 * 8 * 64 * 2,
+        18 * 2048 * 2 * 2),
+    Row("mistralai/Mamba-Codestral-7B-v0.1", {"model_type": "mamba2", **MAMBA}, 7_285_403_648, 0,
+        64 * (128 * 64 * 128 * 4 + (8192 + 2 * 8 * 128) * 3 * 2)),
+    Row("ibm-ai-platform/Bamba-9B-v1", BAMBA, 9_780_235_392, 3 * 2 * 8 * 128 * 2,
+        29 * (128 * 64 * 128 * 4 + (8192 + 2 * 128) * 3 * 2)),
+    Row("databricks/dbrx-base",
+        {"model_type": "dbrx", "d_model": 6144, "n_heads": 48, "n_layers": 40, "vocab_size": 100352,
+         "max_seq_len": 32768, "attn_config": {"clip_qkv": 8, "kv_n_heads": 8, "model_type": ""},
+         "ffn_config": {"ffn_hidden_size": 10752, "moe_num_experts": 16, "moe_top_k": 4,
+                        "model_type": ""}},
+        131_596_523_520, 40 * 2 * 8 * 128 * 2),
+    Row("naver-hyperclovax/HyperCLOVAX-SEED-Think-14B",
+        decoder("hyperclovax", "6144 14336 38 48 8 110592 131072", head_dim=128,
+                attention_bias=False, mlp_bias=False, use_post_norm=True, attention_multiplier=0.0078125,
+                end_token_id=100257, **UNTIED),
+        14_748_112_896, 38 * 2 * 8 * 128 * 2),
+    Row("karpathy/nanochat-d20",
+        decoder("nanochat", "1280 5120 20 10 10 65536 2048", attention_bias=False, **UNTIED),
+        560_988_160, 20 * 2 * 10 * 128 * 2),
+    Row("baichuan-inc/Baichuan2-7B-Chat",
+        {"model_type": "baichuan", "hidden_size": 4096, "intermediate_size": 11008,
+         "num_hidden_layers": 32, "num_attention_heads": 32, "vocab_size": 125696,
+         "model_max_length": 4096, "z_loss_weight": 0, "tie_word_embeddings": False},
+        7_505_973_248, 32 * 2 * 32 * 128 * 2),
+    Row("baichuan-inc/Baichuan2-13B-Chat",
+        {"model_type": "baichuan", "hidden_size": 5120, "intermediate_size": 13696,
+         "num_hidden_layers": 40, "num_attention_heads": 40, "vocab_size": 125696,
+         "model_max_length": 4096, "z_loss_weight": 0, "tie_word_embeddings": False},
+        13_896_668_160, 40 * 2 * 40 * 128 * 2),
+    Row("openbmb/MiniCPM-2B-sft-bf16",
+        decoder("minicpm", "2304 5760 40 36 36 122753 4096", scale_emb=12, dim_model_base=256,
+                scale_depth=1.4),
+        2_724_880_896, 40 * 2 * 36 * 64 * 2),
+    Row("tencent/Youtu-LLM-2B",
+        decoder("youtu", "2048 6144 32 16 16 128256 131072", q_lora_rank=1536, mlp_bias=False,
+                tie_word_embeddings=True, **LATENT),
+        1_961_560_064, 32 * 576 * 2),
+)  # fmt: skip
 ROWS = (
     Row("01-ai/Yi-1.5-34B", decoder("llama", "7168 20480 60 56 8 64000 4096", **UNTIED),
         34_388_917_248, 60 * 2 * 8 * 128 * 2),
@@ -150,21 +220,30 @@ ROWS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.source)
+@pytest.mark.parametrize("row", [*ROWS, *NEW_TYPES], ids=lambda row: row.source)
 def test_counts_and_cache(row: Row) -> None:
     model = lk.load_model(row.config)
     assert model.parameter_count == row.parameters
     assert model.kv_bytes_per_token() == row.bytes_per_token
+    assert model.cache_bytes(0) == row.fixed_bytes
 
 
 @pytest.mark.parametrize(("source", "change", "match"), [
     ("tiiuae/Falcon3-10B-Base", {"activation": "relu"}, "activation"),
     ("tiiuae/falcon-11B", {"ff_factor": 3}, "ff_factor"),
     ("CohereLabs/c4ai-command-a-03-2025", {"use_qk_norm": True}, "use_qk_norm"),
+    ("LiquidAI/LFM2-1.2B", {"conv_dim": 1024}, "conv_dim"),
+    ("LiquidAI/LFM2-1.2B", {"full_attn_idxs": None}, "layer_types"),
+    ("LiquidAI/LFM2-1.2B", {"tie_embedding": False}, "tie_embedding"),
+    ("ibm-ai-platform/Bamba-9B-v1", {"mamba_d_head": 32}, "mamba_d_head"),
+    ("ibm-ai-platform/Bamba-9B-v1", {"layer_types": ["mamba"] * 32}, "contradict"),
+    ("databricks/dbrx-base", {"tie_word_embeddings": True}, "tie_word_embeddings"),
+    ("openbmb/MiniCPM-2B-sft-bf16", {"sparse_config": {"topk": 64}}, "sparse_config"),
+    ("openbmb/MiniCPM-2B-sft-bf16", {"num_experts": 8}, "num_experts"),
 ])  # fmt: skip
 def test_what_would_change_the_shape_is_refused(
     source: str, change: dict[str, Any], match: str
 ) -> None:
-    config = next(row.config for row in ROWS if row.source == source)
+    config = next(row.config for row in (*ROWS, *NEW_TYPES) if row.source == source)
     with pytest.raises((ConfigError, UnsupportedArchitectureError), match=match):
         lk.load_model(config | change)
