@@ -124,6 +124,12 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
         "zh": "浏览器不允许复制，请展开 Python 手动复制",
         "en": "the browser refused: copy from the Python below",
     },
+    "widget.copy_link": {"zh": "复制链接", "en": "Copy link"},
+    "widget.link": {"zh": "链接", "en": "link"},
+    "widget.link.refused": {
+        "zh": "链接里的 {name}={value} 在这里用不了：显示默认值。",
+        "en": "{name}={value} in the link cannot be used here: the default is shown.",
+    },
     "widget.python": {"zh": "Python 代码", "en": "Python"},
     "widget.format": {"zh": "图片格式", "en": "format of the figure"},
     "widget.low": {"zh": "下限", "en": "lower end"},

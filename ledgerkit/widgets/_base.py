@@ -214,6 +214,13 @@ class Panel(w.VBox):
             f"{html.escape(self.error)}</div>"
         )
 
+    def _show_notice(self, words: str) -> None:
+        """Say something about the figure that is shown; the next redraw takes it away."""
+        self.error = words
+        self._message.value = (
+            f'<div role="alert" class="ledgerkit-error">{html.escape(words)}</div>' if words else ""
+        )
+
     def _renderer_failed(self, change: dict[str, Any]) -> None:
         if change["new"]:
             self._show_error(LedgerError(self.text("widget.error", message=change["new"])))
@@ -230,7 +237,7 @@ class Panel(w.VBox):
             "copy": self.text("widget.copy_python"), "save": self.text("widget.save_figure"),
             "format": self.text("widget.format"), "copied": self.text("widget.copied"),
             "uncopied": self.text("widget.uncopied"), "low": self.text("widget.low"),
-            "high": self.text("widget.high"),
+            "high": self.text("widget.high"), "link": self.text("widget.copy_link"),
         }  # fmt: skip
         light, dark = (self.text(f"widget.theme.{name}") for name in ("light", "dark"))
         self._themes.tooltips = [light, dark]

@@ -74,7 +74,15 @@ class ConfigDrop(Panel):
         kv_dtype: str = "bf16",
         language: str | None = None,
         theme: str = "article",
+        **unknown: Any,
     ) -> None:
+        for name, value in unknown.items():
+            raise LedgerError(f"ConfigDrop has no option {name!r}", given=value,
+                              allowed="config, reference, kv_dtype, language, theme",
+                              fix=f"leave {name} out")  # fmt: skip
+        if not isinstance(config, str | Mapping):
+            raise LedgerError("a config is a dict or the text of a config.json", given=config,
+                              allowed="a dict, or text", fix="pass json.load(file)")  # fmt: skip
         super().__init__("config", language=language, theme=theme)
         self.model: Model | None = None
         self.report: ConfigReport | None = None

@@ -88,7 +88,8 @@ class DeploymentPanel(Panel):
         unknown = sorted(set(state) - {*FIELDS, *own})
         if unknown:
             raise LedgerError(f"{type(self).__name__} has no such option", given=unknown,
-                              allowed=", ".join(dict.fromkeys((*FIELDS, *own))))  # fmt: skip
+                              allowed=", ".join(dict.fromkeys((*FIELDS, *own))),
+                              fix=f"leave {unknown[0]} out")  # fmt: skip
         device = load_hardware(hardware)
         with self.hold_trait_notifications():
             self.model, self.hardware = self._keep(model), device.slug

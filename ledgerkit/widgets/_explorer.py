@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import os
 from typing import Any, ClassVar
 
 import ipywidgets as w
@@ -9,6 +11,7 @@ import traitlets as t
 
 from ledgerkit._compare import compare
 from ledgerkit._ledger import Ledger
+from ledgerkit.catalog.models import models
 from ledgerkit.charts.panel import explorer_specification
 from ledgerkit.widgets._accounts import (
     account_table,
@@ -17,7 +20,8 @@ from ledgerkit.widgets._accounts import (
     key_numbers,
 )
 from ledgerkit.widgets._base import dispose, select
-from ledgerkit.widgets._deployment import GROUPS, TRAILS, DeploymentPanel
+from ledgerkit.widgets._deployment import FIELDS, GROUPS, TRAILS, DeploymentPanel
+from ledgerkit.widgets._link import read_link, write_link
 
 
 class Explorer(DeploymentPanel):
@@ -47,6 +51,10 @@ class Explorer(DeploymentPanel):
     error : str
         Message of the last problem; the last good figure stays.
 
+    link : str
+        The state as the query of an address; empty for a model that the catalogue lacks. A page of
+        Voilà that is made with :meth:`from_link` opens with it.
+
     Raises
     ------
     LedgerError
@@ -64,6 +72,8 @@ class Explorer(DeploymentPanel):
     trail = t.Enum(tuple(TRAILS), default_value="prompt_tokens", help="axis of the trail")
     account = t.Unicode("", help="account whose time is explained; empty for none")
 
+    link = t.Unicode("", help="the state as the query of an address")
+
     GROUPS: ClassVar = (*GROUPS, ("view", ("trail",)))
 
     def __init__(
@@ -78,9 +88,43 @@ class Explorer(DeploymentPanel):
         super().__init__("explorer", model, hardware, state, language=language, theme=theme)
         self.ledger: Ledger | None = None
         self._numbers, self._accounts, self._formula = w.HTML(), w.HTML(), w.HTML()
+        self._address = w.HTML()
         self._explainer = w.VBox()
         self._build()
         self._refresh()
+
+    @classmethod
+    def from_link(cls, query: str | None = None, **defaults: Any) -> Explorer:
+        """Open with the state that is in the address of the page.
+
+        What the address says wrongly is told, and the default is shown.
+
+        Parameters
+        ----------
+        query : str, optional
+            By default what Voilà got: ``QUERY_STRING`` of the kernel's environment.
+        **defaults : object
+            As the class takes them; a link that names a model, a device or a layout takes none of
+            the layout from here.
+
+        Returns
+        -------
+        Explorer
+
+        Examples
+        --------
+        >>> explorer = Explorer.from_link("?model=qwen3-8b&hardware=l4-24gb&concurrency=4")
+        >>> explorer.model, explorer.concurrency
+        ('qwen3-8b', 4)
+        >>> explorer.close()
+        """
+        given = os.environ.get("QUERY_STRING", "") if query is None else query
+        found = read_link(given, {"model": "deepseek-v3", "hardware": "h200-sxm-141gb"} | defaults)
+        made = cls(**found.state)
+        problems = found.problems(made.language)
+        if problems:
+            made._show_notice(" ".join(problems))
+        return made
 
     def _own_controls(self) -> dict[str, Any]:
         trails = [(self.text(f"widget.trail.{axis}"), axis) for axis in TRAILS]
@@ -92,7 +136,9 @@ class Explorer(DeploymentPanel):
         chooser.observe(self._hand("account"), names="value")
         old = [one for one in self._explainer.children if isinstance(one, w.Dropdown)]
         self._chooser: w.Dropdown = chooser
-        self._explainer.children = (self._numbers, chooser, self._formula, self._python)
+        self._explainer.children = (
+            self._numbers, chooser, self._formula, self._python, self._address,
+        )  # fmt: skip
         self._detail.children = (self._accounts, self._explainer)
         dispose(old)
 
@@ -121,6 +167,7 @@ class Explorer(DeploymentPanel):
             f"view.chart(kind='explorer', language={self.language!r}, theme={self.theme!r})\n"
         )
         self._show(chart, code, table=view.table, entries=view.entries, memory=view.memory)
+        self._write_link()
         self._numbers.value = key_numbers(books, self.language)
         self._accounts.value = account_table(books, self.language, self.theme)
         accounts = {
@@ -135,3 +182,13 @@ class Explorer(DeploymentPanel):
             self._chooser.options = options
             self._chooser.value = kept
         self._formula.value = explanations(books, self.account, self.language)
+
+    def _write_link(self) -> None:
+        """Let the link follow the state; a model of one's own has none."""
+        state = {name: getattr(self, name) for name in (*FIELDS, "trail", "language", "theme")}
+        self.link = write_link(state) if self.model in set(models()["slug"]) else ""
+        self._toolbar.link = self.link
+        self._address.value = (
+            f"<details><summary>{html.escape(self.text('widget.link'))}</summary>"
+            f"<pre data-code>{html.escape(self.link)}</pre></details>" if self.link else ""
+        )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Buttons of a panel: copy its Python, save its figure; and names for what has none.
+"""Buttons of a panel: copy its Python or link, save its figure; and names for what has none.
 
 Copying and downloading happen in the page, so that they work on a server as well as at home. The
 sliders and toggle buttons of ipywidgets carry no names for screen readers: the toolbar sees to it.
@@ -58,11 +58,13 @@ function render({ model, el }) {
   const format = document.createElement("select");
   const saver = document.createElement("button");
   const status = document.createElement("span");
+  const linker = document.createElement("button");
+  linker.className = "ledgerkit-button ledgerkit-link";
   copier.className = "ledgerkit-button ledgerkit-copy";
   saver.className = "ledgerkit-button ledgerkit-save";
   status.setAttribute("role", "status");
   for (const kind of model.get("formats")) format.add(new Option(kind.toUpperCase(), kind));
-  el.append(status, copier, format, saver);
+  el.append(status, linker, copier, format, saver);
   const say = (words) => {
     status.textContent = words;
     setTimeout(() => { if (status.textContent === words) status.textContent = ""; }, 4000);
@@ -70,15 +72,21 @@ function render({ model, el }) {
   const word = () => {
     const labels = model.get("labels");
     copier.textContent = labels.copy;
+    linker.textContent = labels.link ?? "";
     saver.textContent = labels.save;
     format.setAttribute("aria-label", labels.format);
   };
   const update = () => {
     copier.disabled = !model.get("code");
+    linker.hidden = !model.get("link");
     saver.disabled = format.disabled = !model.get("drawn");
   };
-  copier.onclick = () => copy(model.get("code")).then(
+  const hand = (text) => copy(text).then(
     () => say(model.get("labels").copied), () => say(model.get("labels").uncopied));
+  copier.onclick = () => hand(model.get("code"));
+  // only a page of Voila reads its address
+  const page = () => window.voila_finish ? location.origin + location.pathname : "";
+  linker.onclick = () => hand(page() + model.get("link"));
   saver.onclick = () => model.send({ save: format.value });
   const receive = (content, buffers) => {
     if (!content.file) return;
@@ -90,7 +98,7 @@ function render({ model, el }) {
     say(content.file);
   };
   model.on("change:labels", word);
-  model.on("change:code change:drawn", update);
+  model.on("change:code change:drawn change:link", update);
   model.on("msg:custom", receive);
   word();
   update();
@@ -141,7 +149,7 @@ _TYPES = {"svg": "image/svg+xml", "png": "image/png", "pdf": "application/pdf",
 
 
 class Toolbar(anywidget.AnyWidget):
-    """Copy and save buttons.
+    """Buttons to copy and to save.
 
     Parameters
     ----------
@@ -155,6 +163,7 @@ class Toolbar(anywidget.AnyWidget):
     """
 
     code = t.Unicode(help="what the copy button copies").tag(sync=True)
+    link = t.Unicode(help="query of an address; empty hides its button").tag(sync=True)
     drawn = t.Bool(default_value=False, help="whether there is a figure to save").tag(sync=True)
     labels = t.Dict(help="words of the buttons").tag(sync=True)
     formats = t.List(list(FORMATS), help="file formats").tag(sync=True)

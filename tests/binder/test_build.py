@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -25,6 +26,11 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 MOST_BYTES = 700e6
 EXPLORER = ".ledgerkit .vega-embed svg.marks"
 LISTED = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+WAIT_MS = 90_000
+ASKED = (
+    "?model=qwen3-8b&hardware=l4-24gb&kv_dtype=fp8&prompt_tokens=4096&output_tokens=256"
+    "&concurrency=4&language=zh&theme=dark"
+)
 SWEEP = """
 import ledgerkit as lk
 points = lk.sweep(model="llama-3.1-8b", hardware="h100-sxm-80gb", output_tokens=256,
@@ -185,3 +191,35 @@ def test_a_visitor_without_code_sees_the_explorer(visitor, server):
         page.set_viewport_size({"width": width, "height": 1000})
         assert page.evaluate(CUT) == []
     assert memory_bytes(group) < MOST_BYTES
+
+
+def test_a_link_opens_the_explorer_with_its_state_and_is_handed_on(visitor):
+    page, address = visitor.page, f"{visitor.url}/voila/render/binder/explorer.ipynb"
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(f"{address}{ASKED}&tp=one", timeout=WAIT_MS)
+    page.locator(EXPLORER).wait_for(timeout=WAIT_MS)
+    alert = page.get_by_role("alert")
+    assert "tp=one" in (alert.text_content() or "")
+    assert page.get_by_label("模型", exact=True).input_value() == "Qwen3 8B"
+    assert page.get_by_label("KV cache", exact=True).input_value() == "fp8"
+    ground = page.locator(".ledgerkit").first.evaluate("e => getComputedStyle(e).backgroundColor")
+    assert ground == "rgb(20, 24, 31)"
+    before = page.locator(EXPLORER).inner_html()
+
+    # the note goes with the next change, and the link follows it
+    page.get_by_role("slider", name="并发").focus()
+    page.keyboard.press("ArrowRight")
+    alert.wait_for(state="detached", timeout=WAIT_MS)
+    page.get_by_role("button", name="复制链接").click()
+    page.get_by_role("status").filter(has_text="已复制").wait_for(timeout=WAIT_MS)
+    copied = page.evaluate("() => navigator.clipboard.readText()")
+    assert copied.startswith(address)
+    asked = parse_qs(urlsplit(copied).query)
+    wanted = {**parse_qs(ASKED.removeprefix("?")), "concurrency": ["8"]}
+    assert {name: asked[name] for name in wanted} == wanted
+
+    page.goto(copied, timeout=WAIT_MS)
+    page.locator(EXPLORER).wait_for(timeout=WAIT_MS)
+    assert page.get_by_role("slider", name="并发").get_attribute("aria-valuetext") == "8"
+    assert page.get_by_role("alert").count() == 0
+    assert page.locator(EXPLORER).inner_html() != before

@@ -59,4 +59,4 @@ def test_the_other_files_are_there(root, name):
         assert re.fullmatch(r"python-3\.1[1-3]\n", text)
     else:
         (cell,) = json.loads(text)["cells"]
-        assert "lk.widgets.Explorer(" in "".join(cell["source"])
+        assert "lk.widgets.Explorer.from_link(" in "".join(cell["source"])
