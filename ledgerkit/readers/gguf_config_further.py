@@ -47,11 +47,11 @@ def _attention_biased(model_type: str, meta: Metadata) -> Config:
 
 def _vision_text(meta: Metadata) -> Config:
     meta.count("n_deepstack_layers", 0)  # the tower feeds them; no tensor of the text model
-    return _attention_biased("qwen3", meta)
+    return _attention_biased("qwen3_vl_text", meta)
 
 
 def _qwen2vl(meta: Metadata) -> Config:
-    return dense("qwen2", meta)
+    return dense("qwen2_vl_text", meta)
 
 
 def _ernie(meta: Metadata) -> Config:
@@ -119,7 +119,7 @@ def _qwen3vlmoe(meta: Metadata) -> Config:
     meta.count("feed_forward_length", 0)  # every layer has experts: no dense width is used
     width = meta.size("expert_feed_forward_length")
     return {
-        "model_type": "qwen3_moe",
+        "model_type": "qwen3_vl_moe_text",
         **base(meta),
         **_experts(meta),
         "intermediate_size": width,

@@ -23,6 +23,7 @@ from ledgerkit.spec.attention import (
     StateAttention,
 )
 from ledgerkit.spec.ggml import GgmlType, ggml_type
+from ledgerkit.spec.llamacpp_compute import compute_bytes
 
 if TYPE_CHECKING:
     from ledgerkit.spec.model import Model
@@ -116,11 +117,25 @@ class LlamaCppCache(Frozen):
     n_ubatch: Size
     """Tokens of one physical batch."""
     buffers: tuple[CacheBuffer, ...]
+    output_bytes: Size
+    """Bytes of the output buffer: a row of logits in single precision for each slot."""
+    compute_bytes: int | None
+    """Bytes of the compute buffer on a CPU with flash attention and an F16 or BF16 cache; None:
+    not derived, for these settings or for this model type."""
 
     @property
     def bytes(self) -> int:
-        """Bytes of all buffers."""
+        """Bytes of all cache buffers."""
         return sum(buffer.bytes for buffer in self.buffers)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Lines of the log on cache, output and compute buffers, spaces collapsed."""
+        lines = [buffer.line for buffer in self.buffers]
+        lines.append(f"output buffer size = {_mib(self.output_bytes)} MiB")
+        if self.compute_bytes is not None:
+            lines.append(f"compute buffer size = {_mib(self.compute_bytes)} MiB")
+        return tuple(lines)
 
 
 def _mib(size: int) -> str:
@@ -147,7 +162,12 @@ def llamacpp_cache(
     windowed: bool | None = None,
     latent: Literal["latent", "expanded"] = "latent",
 ) -> LlamaCppCache:
-    """Return every cache buffer that llama.cpp allocates for a model.
+    """Return every buffer that llama.cpp allocates for a model, its weights left out.
+
+    Exact are the lines of cache and output buffers, for every model that is accepted, and the line
+    of the compute buffer where one is given: for the types of ``llamacpp_compute.COMPUTE_TYPES`` on
+    a CPU. For others, for quantized caches, without flash attention, and on GPUs, where llama.cpp
+    splits its graph, it is not derived. Nothing is estimated. Weights are ``Model.weight_bytes``.
 
     Parameters
     ----------
@@ -214,9 +234,8 @@ def llamacpp_cache(
     # n_ctx is first padded as a whole, then shared out, then padded again
     per_sequence = _padded(context) if unified else _padded(_padded(context) // n_parallel)
     streams = 1 if unified else n_parallel
-    plain, with_window, states = _sort(
-        model, windowed=_honours_window(model) if windowed is None else windowed
-    )
+    honoured = _honours_window(model) if windowed is None else windowed
+    plain, with_window, states = _sort(model, windowed=honoured)
     widths = [_widths(attention, latent) for attention, _ in (*plain, *with_window)]
     widest = None if flash_attn else max((values for _, values in widths), default=0)
     buffers = []
@@ -246,8 +265,16 @@ def llamacpp_cache(
         )  # fmt: skip
     if states:
         buffers.append(_states(states, model.num_hidden_layers, n_parallel))
-    return LlamaCppCache(n_ctx=per_sequence * streams, n_ctx_seq=per_sequence, n_ubatch=ubatch,
-                         buffers=tuple(buffers))  # fmt: skip
+    compute = None
+    if flash_attn and {kind_k.name, kind_v.name} <= {"f16", "bf16"}:
+        seen = {buffer.kind == "swa": buffer.cells for buffer in buffers}
+        tokens = -(-ubatch // n_parallel) * n_parallel  # as many of each sequence
+        compute = compute_bytes(model, seen, tokens, n_parallel, windowed=honoured)
+    return LlamaCppCache(
+        n_ctx=per_sequence * streams, n_ctx_seq=per_sequence, n_ubatch=ubatch,
+        buffers=tuple(buffers), output_bytes=n_parallel * model.vocab_size * 4,
+        compute_bytes=compute,
+    )  # fmt: skip
 
 
 def _cache_type(name: str) -> GgmlType:

@@ -40,6 +40,8 @@ _LISTENS = "listening on "
 
 _CACHE = re.compile(r"(?:llama_kv_cache|llama_memory_recurrent): (size = .*)")
 _BUFFER = re.compile(r" (?:KV|RS) buffer size = +([\d.]+) MiB")
+_OUTPUT = re.compile(r"llama_context: +CPU +output buffer size = +([\d.]+) MiB")
+_COMPUTE = re.compile(r"sched_reserve: +CPU compute buffer size = +([\d.]+) MiB")
 _CONTEXT = re.compile(r"llama_context: (n_ctx|n_ctx_seq|n_ubatch) += (\d+)")
 _PARAMETERS = re.compile(r"print_info: model params += ([\d.]+) ([KMB])")
 _FILE = re.compile(r"print_info: file size += ([\d.]+) MiB")
@@ -54,6 +56,9 @@ class Started:
     """Lines of cache buffers, spaces collapsed."""
     buffers: list[str]
     """The same in MiB, as allocated."""
+    output: str
+    """The output buffer in MiB, the compute buffer below."""
+    compute: str
     context: dict[str, int]
     parameters: str
     file_mib: str
@@ -77,6 +82,8 @@ def start(path: Path, **options: object) -> Started:
     return Started(
         caches=[re.sub(r" +", " ", line).replace("( ", "(") for line in _CACHE.findall(log)],
         buffers=_BUFFER.findall(log),
+        output=_OUTPUT.findall(log)[-1],
+        compute=_COMPUTE.findall(log)[-1],
         context={key: int(value) for key, value in _CONTEXT.findall(log)},
         parameters=" ".join(size.groups()) if size else "",
         file_mib=_FILE.findall(log)[-1] if _FILE.search(log) else "",

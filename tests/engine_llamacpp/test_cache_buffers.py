@@ -11,6 +11,7 @@ from ledgerkit.readers.gguf import read_gguf, read_gguf_file
 from ledgerkit.spec.llamacpp_cache import CACHE_TYPES, LlamaCppCache, llamacpp_cache
 from tests.engine_llamacpp.server import Refused, Started, start
 from tests.gguf import build
+from tests.gguf.writing import experts
 
 pytestmark = pytest.mark.xdist_group("llamacpp")
 
@@ -38,6 +39,9 @@ def compare(
     assert theirs.caches == [buffer.line for buffer in ours.buffers]
     allocated = [f"{buffer.bytes / 2**20:.2f}" for buffer in ours.buffers if buffer.bytes]
     assert theirs.buffers == allocated
+    assert theirs.output == f"{ours.output_bytes / 2**20:.2f}"
+    if ours.compute_bytes is not None:
+        assert theirs.compute == f"{ours.compute_bytes / 2**20:.2f}"
     assert theirs.context == {
         "n_ctx": ours.n_ctx, "n_ctx_seq": ours.n_ctx_seq, "n_ubatch": ours.n_ubatch
     }  # fmt: skip
@@ -53,6 +57,57 @@ def test_real_models(model: str, cache_type: str, n_parallel: int, request: pyte
     file = read_gguf_file(path)
     assert theirs.file_mib == f"{file.tensor_bytes / 2**20:.2f}"
     assert theirs.parameters == f"{read_gguf(path).parameter_count / 1e6:.2f} M"
+
+
+@pytest.mark.parametrize(("n_ubatch", "n_parallel", "unified"), [
+    (512, 1, False), (128, 1, False), (128, 3, True), (64, 3, False),
+])  # fmt: skip
+@pytest.mark.parametrize("model", ["smollm2", "gemma3"])
+def test_compute_and_output_buffers_of_real_models(
+    model: str, n_ubatch: int, n_parallel: int, unified: bool, request: pytest.FixtureRequest
+):
+    _, ours = compare(request.getfixturevalue(model), 3000, n_parallel, unified=unified,
+                      n_ubatch=n_ubatch)  # fmt: skip
+    assert ours.compute_bytes is not None
+    assert ours.lines[-1] == f"compute buffer size = {ours.compute_bytes / 2**20:.2f} MiB"
+
+
+def _decoder(architecture: str, moe: int = 0, **shape: object) -> build.Plan:
+    keys: dict = {"attention.sliding_window": 512} if "gemma" in architecture else {}
+    if moe:
+        keys |= {"expert_count": 16, "expert_used_count": moe,
+                 "expert_feed_forward_length": shape["width"]}  # fmt: skip
+    post = "gemma" in architecture
+    plan = build.decoder(
+        architecture, keys=keys, tie=post, post_norms=post, dense=not moe,
+        qk_norm=architecture not in ("llama", "gemma2", "qwen2"),
+        qkv_bias=architecture == "qwen2", **shape,
+    )  # fmt: skip
+    if moe and architecture == "llama":
+        del plan.keys["expert_feed_forward_length"]
+    for layer in range(4 if moe else 0):
+        experts(plan, layer, 256, shape["width"], 16)
+    return plan
+
+
+@pytest.mark.parametrize("plan", [
+    _decoder("llama", width=64, heads=16, kv_heads=8),   # attention is what is largest
+    _decoder("llama", width=320, heads=6, kv_heads=6),   # keys as wide as queries
+    _decoder("llama", width=2048, heads=4, kv_heads=1),  # the MLP is
+    _decoder("qwen2", width=640, heads=4, kv_heads=2),
+    _decoder("qwen3", width=32, heads=8, kv_heads=2, hidden=512, layers=6),
+    _decoder("gemma2", width=64, heads=16, kv_heads=8),
+    _decoder("gemma3", width=256, heads=8, kv_heads=4, hidden=128, layers=6),
+    _decoder("llama", moe=8, width=512),
+    _decoder("llama", moe=2, width=32, heads=16),
+    _decoder("qwen3moe", moe=8, width=64, heads=16),
+], ids=lambda plan: plan.architecture)  # fmt: skip
+@pytest.mark.parametrize("n_ubatch", [64, 512])
+def test_compute_buffers_of_many_shapes(plan: build.Plan, n_ubatch: int, tmp_path: Path):
+    """What is largest differs, and so do the holes that the allocator leaves."""
+    path = build.write(tmp_path / "shape.gguf", plan)
+    _, ours = compare(path, 600, 1, n_ubatch=n_ubatch)
+    assert ours.compute_bytes is not None
 
 
 @pytest.mark.parametrize(("cache_type", "n_parallel"), [("f16", 2), ("q8_0", 1)])

@@ -158,3 +158,19 @@ def test_index_keys_have_a_buffer_of_their_own(shared: Path):
     assert [(buffer.kind, buffer.layers) for buffer in cache.buffers] == [
         ("kv", 61), ("indexer", 61)]  # fmt: skip
     assert [buffer.bytes for buffer in cache.buffers] == [8192 * 61 * 576 * 2, 8192 * 61 * 128 * 2]
+
+
+def test_compute_buffers_that_are_not_derived():
+    """None rather than a guess: quantized caches, no flash attention, graphs that are not known."""
+    model = read_config(LLAMA)
+    known = llamacpp_cache(model, 8192)
+    assert known.compute_bytes is not None
+    assert [line.split()[0] for line in known.lines] == ["size", "output", "compute"]
+    assert llamacpp_cache(model, 8192, cache_type_k="q8_0").compute_bytes is None
+    assert llamacpp_cache(model, 8192, flash_attn=False).compute_bytes is None
+    olmo = LLAMA | {"model_type": "olmo2"}
+    assert llamacpp_cache(read_config(olmo), 8192).compute_bytes is None
+    # masks grow with the cells, all else with the tokens of a batch
+    longer = llamacpp_cache(model, 16384).compute_bytes
+    assert longer is not None
+    assert longer - known.compute_bytes == 8192 * 512 * 2

@@ -86,7 +86,8 @@ def test_all_tensors_are_booked_as_the_family_books_them(name: str, tiny: dict[s
         family.mtp.group.attention, family.mtp.group.ffn)  # fmt: skip
 
 
-SAME = {"bailing_moe": "sarvam_moe", "mimo_v2": "mimo_v2_flash"}
+SAME = {"bailing_moe": "sarvam_moe", "mimo_v2": "mimo_v2_flash", "qwen2_vl_text": "qwen2",
+        "qwen3_vl_text": "qwen3", "qwen3_vl_moe_text": "qwen3_moe"}  # fmt: skip
 """Model types under which transformers knows the same layers."""
 BARE = {"mistral4"}
 """Text models that transformers has without their heads."""
