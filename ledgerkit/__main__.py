@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from typing import TYPE_CHECKING
 
 from ledgerkit import __version__, text
 from ledgerkit._commands import accuracy, doctor, figures, report, warmup
-from ledgerkit.errors import LedgerError
+from ledgerkit.errors import FigureError, LedgerError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,8 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit status: 0 when all is well, 1 when a check failed, 2 when a ``LedgerError`` was raised
-        (its text goes to standard error).
+        Exit status: 0 when all is well, 1 when a check failed, 2 after a ``LedgerError`` or where a
+        file cannot be used (the text goes to standard error).
 
     Examples
     --------
@@ -63,10 +64,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     2
     """
     given = parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # a sign that a terminal cannot show is no reason to end
+        sys.stdout.reconfigure(errors="replace")
     try:
         return int(_COMMANDS[given.command].run(given))
     except LedgerError as error:
         sys.stderr.write(f"{error}\n")
+        return 2
+    except OSError as error:
+        if error.filename is None:
+            raise
+        told = FigureError(
+            f"cannot read or write there: {error.strerror}", given=str(error.filename),
+            allowed="a place that exists, or can be made, and may be used",
+            fix="name another place",
+        )  # fmt: skip
+        sys.stderr.write(f"{told}\n")
         return 2
 
 

@@ -184,8 +184,10 @@ class Calibration(Frozen):
         """
         try:
             return cls(**json.loads(Path(path).read_text(encoding="utf-8")))
-        except (ValueError, TypeError) as error:
-            raise LoadTestError("this file does not hold a calibration", given=str(path)) from error
+        except (OSError, ValueError, TypeError, RecursionError) as error:
+            raise LoadTestError("this file does not hold a calibration", given=path,
+                                allowed="what Calibration.save wrote",
+                                fix="save the calibration again") from error  # fmt: skip
 
 
 def _slower(price: Price, factor: float) -> Price:

@@ -111,7 +111,8 @@ def _write_page(path: Path, language: Language) -> int:
     from ledgerkit._commands.explore import write_page
 
     if path.suffix.lower() != ".html":
-        raise FigureError("the page is an HTML file", given=path.name, allowed="a name in .html")
+        raise FigureError("the page is an HTML file", given=path.name, allowed="a name in .html",
+                          fix=f"use --html {path.stem}.html")  # fmt: skip
     path.parent.mkdir(parents=True, exist_ok=True)
     write_page(path, language=language)
     size = numbers.byte_size(path.stat().st_size)
@@ -128,6 +129,7 @@ def bundled_notebook() -> Path:
     raise FigureError(
         "the notebook of the figures is missing from this installation",
         given=NOTEBOOK,
+        allowed="an installation with its notebooks",
         fix="reinstall ledgerkit, or name a notebook with --notebook",
     )
 
@@ -139,13 +141,16 @@ def execute(source: Path, *, language: str, out: Path) -> Any:
     from nbclient.exceptions import CellExecutionError
 
     if not source.is_file():
-        raise FigureError("there is no such notebook", given=str(source))
+        raise FigureError("there is no such notebook", given=str(source),
+                          allowed="a notebook that is there", fix="correct the path")  # fmt: skip
     notebook = nbformat.read(source, as_version=4)
     tagged = [i for i, cell in enumerate(notebook.cells) if "parameters" in _tags(cell)]
     if len(tagged) != 1:
         raise FigureError(
             "the notebook needs exactly one cell tagged 'parameters'",
             given=f"{len(tagged)} such cells in {source.name}",
+            allowed="one",
+            fix="tag the cell that assigns language and out",
         )
     assigned = f"language = {language!r}\nout = {str(out)!r}"
     notebook.cells.insert(tagged[0] + 1, nbformat.v4.new_code_cell(assigned))
@@ -161,7 +166,9 @@ def execute(source: Path, *, language: str, out: Path) -> Any:
         client.execute(env=os.environ | _KERNEL_ENVIRONMENT)
     except CellExecutionError as error:
         plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
-        raise FigureError(f"a cell of {source.name} failed:\n{plain}") from error
+        raise FigureError(f"a cell of {source.name} failed:\n{plain}", given=str(source),
+                          allowed="a notebook that runs",
+                          fix="run it in Jupyter") from error  # fmt: skip
     nbformat.write(notebook, out / source.name)
     return notebook
 

@@ -54,6 +54,7 @@ def seats(table: CostTable, context: int, given: int | None = None) -> Seats:
             f"not one sequence of {context} tokens fits beside the weights of {table.model.slug} "
             f"on {table.deployment.devices} x {table.hardware.slug}",
             given=f"{max(empty) / 1e9:.1f} GB of weights per device",
+            allowed="weights that leave room for a sequence",
             fix="use more devices or fewer bits, or state seats= if you know that it runs",
         )  # fmt: skip
     if free >= most:

@@ -72,17 +72,23 @@ def load_model(ref: ModelRef) -> Model:
     if isinstance(ref, Mapping):
         return read_config(ref)
     if isinstance(ref, Path):
+        if "\0" in str(ref):
+            raise CatalogError("no file has a name with a null byte", given=str(ref),
+                               allowed="the path of a file", fix="correct the path")  # fmt: skip
         return _from_path(ref)
     if not isinstance(ref, str):
         raise CatalogError("a model reference must be a slug, a path, a dict or a Model",
-                           given=type(ref).__name__)  # fmt: skip
+                           given=ref, allowed="a slug of lk.models(), a path, a dict, a Model",
+                           fix="pass a name of lk.models()")  # fmt: skip
     slug = ref.lower() if ref.lower() in _files() else _aliases().get(ref.lower())
     if slug is not None:
         return _built_in(slug)
     if ref and _is_there(ref):
         return _from_path(Path(ref))
     if ref.endswith((".gguf", ".json", "/")) or ref.startswith((".", "/", "~")):
-        raise CatalogError("there is no such file or directory", given=ref)
+        raise CatalogError("there is no such file or directory", given=ref,
+                           allowed="a file or directory that is there",
+                           fix="correct the path")  # fmt: skip
     if _HUB_ID.fullmatch(ref):
         from ledgerkit.readers.hub import read_hub
 
@@ -102,7 +108,9 @@ def _from_path(path: Path) -> Model:
         files = sorted(path.glob("*.gguf"))
         if len(files) == 1:
             return _from_path(files[0])
-        raise CatalogError("the directory holds no config.json", given=str(path))
+        raise CatalogError("the directory holds no config.json", given=str(path),
+                           allowed="a config.json, or one .gguf file",
+                           fix="name the file itself")  # fmt: skip
     return read_config(path)
 
 
@@ -125,6 +133,7 @@ def _configs() -> dict[str, Mapping[str, Any]]:
     for slug, config in _registered():
         if slug in found:
             raise CatalogError("a registered model has the name of another one", given=slug,
+                               allowed="names of their own",
                                fix="rename it in the distribution that registers it")  # fmt: skip
         found[slug] = config
     return found
@@ -140,10 +149,12 @@ def _registered() -> Iterator[tuple[str, Mapping[str, Any]]]:
         except Exception as error:
             raise CatalogError(f"the entry point {point.name!r} of {_GROUP} does not load",
                                given=f"{type(error).__name__}: {error}",
+                               allowed="a mapping of configs, or a function that returns one",
                                fix=f"repair or remove {point.value}") from error  # fmt: skip
         if not isinstance(content, Mapping):
             raise CatalogError(f"the entry point {point.name!r} of {_GROUP} must return configs",
-                               given=type(content).__name__)  # fmt: skip
+                               given=type(content).__name__, allowed="a config, or configs by name",
+                               fix=f"correct or remove {point.value}")  # fmt: skip
         if "model_type" in content:
             yield point.name.lower(), content
         else:

@@ -50,15 +50,16 @@ def replace_file(target: Path, content: bytes) -> None:
     --------
     >>> replace_file(Path("nowhere/page.html"), b"")
     Traceback (most recent call last):
-    ledgerkit.errors.FigureError: there is no such directory (given: 'nowhere'). Fix: ...
+    ledgerkit.errors.FigureError: there is no such directory (given: 'nowhere'; allowed: ...). Fix: ...
     """
     directory = target.parent
     if not directory.is_dir():
-        raise FigureError("there is no such directory", given=str(directory), fix="create it first")
+        raise FigureError("there is no such directory", given=str(directory),
+                          allowed="a directory that is there", fix="create it first")  # fmt: skip
     try:
         handle, name = tempfile.mkstemp(dir=directory, prefix=f".{target.name}.")
     except OSError as error:
-        raise FigureError(f"cannot write there: {error.strerror}", given=str(target)) from error
+        raise _unwritable(target, error) from error
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
@@ -69,4 +70,11 @@ def replace_file(target: Path, content: bytes) -> None:
         Path(name).replace(target)
     except OSError as error:
         Path(name).unlink(missing_ok=True)
-        raise FigureError(f"cannot write there: {error.strerror}", given=str(target)) from error
+        raise _unwritable(target, error) from error
+
+
+def _unwritable(target: Path, error: OSError) -> FigureError:
+    return FigureError(
+        f"cannot write there: {error.strerror}", given=str(target),
+        allowed="a place that may be written", fix="name another place",
+    )  # fmt: skip

@@ -45,7 +45,8 @@ def resolve_language(language: str | None) -> Language:
     try:
         return check_language(language)
     except ValueError as error:
-        raise FigureError("unknown language", given=language, allowed="zh, en") from error
+        raise FigureError("unknown language", given=language, allowed="zh, en",
+                          fix="use language='en'") from error  # fmt: skip
 
 
 def header(canvas: Canvas, title: str, subtitles: Sequence[str]) -> float:

@@ -13,6 +13,7 @@ from ledgerkit.charts._fonts import register_fonts
 from ledgerkit.charts._page import resolve_language
 from ledgerkit.charts._pdf import ordered_pdf
 from ledgerkit.errors import FigureError
+from ledgerkit.spec._base import finite_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -109,12 +110,16 @@ def save_figure(
     ...     save_figure(lk.charts.memory_bars(frame), f"{directory}/memory.svg").name
     'memory.svg'
     """
-    target = Path(path)
+    try:
+        target = Path(path)
+    except TypeError:
+        raise FigureError("a figure is saved under a path", given=path, allowed="text or a Path",
+                          fix="name a file, such as 'figure.svg'") from None  # fmt: skip
     suffix = target.suffix.lower()
     if suffix not in SUFFIXES:
-        raise FigureError("unknown file format", given=target.name, allowed=", ".join(SUFFIXES))
-    if not scale > 0:
-        raise FigureError("the scale of a figure must be positive", given=scale)
+        raise FigureError("unknown file format", given=target.name, allowed=", ".join(SUFFIXES),
+                          fix="end the name with one of these")  # fmt: skip
+    scale = finite_number(FigureError, "scale", scale, most=100.0, above=True)
     spec = _specification(chart, language, theme)
     if description is not None:
         spec["description"] = description
@@ -202,7 +207,10 @@ def open_figure(path: str | Path, **options: Any) -> Any:
         spec = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise FigureError(
-            f"the figure cannot be read: {error}", given=str(path), fix="save it as .json again"
+            f"the figure cannot be read: {error}",
+            given=str(path),
+            allowed="a .json file of save_figure",
+            fix="save it as .json again",
         ) from error
     facts = _facts(spec) if isinstance(spec, dict) else {}
     if not facts.get("data"):
@@ -210,6 +218,7 @@ def open_figure(path: str | Path, **options: Any) -> Any:
             "the file holds no data to draw from",
             given=str(path),
             allowed="a .json file that save_figure wrote from a chart of ledgerkit",
+            fix="save the chart as .json first",
         )
     return _draw_again(facts, options)
 
@@ -244,6 +253,7 @@ def _specification(chart: Any, language: str | None, theme: str | None) -> dict[
                 "this is no chart and has no chart method",
                 given=type(chart).__name__,
                 allowed="a chart, or an object with .chart()",
+                fix="pass what a chart function returned",
             )
         chart = draw(**wanted)
     spec: dict[str, Any] = chart.to_dict()

@@ -305,7 +305,8 @@ def resolve_theme(theme: str | Theme | None) -> Theme:
         return theme
     name = theme or "article"
     if name not in THEMES:
-        raise FigureError("unknown theme", given=theme, allowed=", ".join(THEMES))
+        raise FigureError("unknown theme", given=theme, allowed=", ".join(THEMES),
+                          fix="use theme='article'")  # fmt: skip
     return THEMES[name]
 
 
@@ -335,5 +336,6 @@ def resolve_preset(preset: str | None, allowed: Sequence[str]) -> Preset:
     """
     name = preset or allowed[0]
     if name not in allowed:
-        raise FigureError("this chart has no such preset", given=preset, allowed=", ".join(allowed))
+        raise FigureError("this chart has no such preset", given=preset, allowed=", ".join(allowed),
+                          fix="leave preset out")  # fmt: skip
     return PRESETS[name]

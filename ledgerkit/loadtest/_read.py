@@ -22,6 +22,7 @@ from ledgerkit.loadtest._schema import (
     cell_name,
     shaped,
 )
+from ledgerkit.spec._base import finite_number
 
 __all__ = ["read", "recorded"]
 
@@ -73,7 +74,7 @@ def read(
     >>> found = read("rows.csv", columns={"prompt_tokens": "ctx", "itl_s": ("tpot_ms", 1e-3)})
     Traceback (most recent call last):
     ...
-    ledgerkit.errors.LoadTestError: there is no such result file (given: ['rows.csv'])
+    ledgerkit.errors.LoadTestError: there is no such result file (given: ['rows.csv']; ...
     """
     files = _files(path)
     if len(files) == 1 and columns is None and files[0].suffix == ".parquet":
@@ -112,7 +113,8 @@ def recorded(name: str) -> Results:
     folder = data_path("loadtest")
     known = sorted(file.stem for file in folder.glob("*.parquet"))
     if name not in known:
-        raise LoadTestError("there is no such recording", given=name, allowed=", ".join(known))
+        raise LoadTestError("there is no such recording", given=name, allowed=", ".join(known),
+                            fix="use one of these names")  # fmt: skip
     return Results.load(folder / f"{name}.parquet")
 
 
@@ -120,13 +122,18 @@ def _files(path: str | Path | Iterable[str | Path]) -> list[Path]:
     try:
         given = [Path(path)] if isinstance(path, str | Path) else [Path(entry) for entry in path]
     except TypeError:
-        raise LoadTestError("a result file is named by its path", given=path) from None
+        raise LoadTestError("a result file is named by its path", given=path,
+                            allowed="a path, or paths", fix="name a file") from None  # fmt: skip
+    if any("\0" in str(entry) for entry in given):
+        raise LoadTestError("no file has a name with a null byte", given=path,
+                            allowed="a path, or paths", fix="correct the path")  # fmt: skip
     if len(given) == 1 and given[0].is_dir():
         kinds = {".json", ".jsonl", ".csv", ".md"}
         given = sorted(entry for entry in given[0].iterdir() if entry.suffix in kinds)
     missing = [str(entry) for entry in given if not entry.is_file()]
     if missing or not given:
-        raise LoadTestError("there is no such result file", given=missing or str(path))
+        raise LoadTestError("there is no such result file", given=missing or str(path),
+                            allowed=_FORMATS, fix="correct the path")  # fmt: skip
     return given
 
 
@@ -134,7 +141,11 @@ def _one(file: Path, columns: Mapping[str, Column] | None) -> _Found:
     try:
         text = file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise LoadTestError("this is not a text file", given=str(file), allowed=_FORMATS) from None
+        raise LoadTestError("this is not a text file", given=str(file), allowed=_FORMATS,
+                            fix="name the file that the tool wrote") from None  # fmt: skip
+    except OSError as problem:
+        raise LoadTestError(f"this file cannot be read: {problem.strerror}", given=str(file),
+                            allowed=_FORMATS, fix="name a file that can") from None  # fmt: skip
     if columns is not None:
         return _plain_csv(text, columns, file)
     stripped = text.lstrip()
@@ -167,9 +178,14 @@ def _documents(text: str, file: Path) -> list[Any]:
             document, end = decoder.raw_decode(text, place)
         except json.JSONDecodeError as problem:
             raise LoadTestError(
-                "this file is broken JSON", given=str(file),
+                "this file is broken JSON", given=str(file), allowed="whole JSON documents",
                 fix=f"{problem.msg} at character {problem.pos}: was it cut off?",
             ) from None  # fmt: skip
+        except (RecursionError, ValueError) as problem:
+            what = "nested too deeply" if isinstance(problem, RecursionError) else str(problem)
+            raise LoadTestError(f"this JSON cannot be read: {what}", given=str(file),
+                                allowed="results as the tools write them",
+                                fix="name the file that the tool wrote") from None  # fmt: skip
         found.append(document)
         place = end
         while place < len(text) and text[place] in " \t\r\n,":
@@ -212,7 +228,9 @@ _READERS: tuple[tuple[Callable[[set[str], dict[str, Any]], bool], _Reader], ...]
     (lambda keys, _: {"model_id", "total_input_tokens"} <= keys, _read_json.vllm),
     (
         lambda keys, row: (
-            {"metadata", "metrics"} <= keys and "request_start_ns" in (row["metadata"] or ())
+            {"metadata", "metrics"} <= keys
+            and isinstance(row["metadata"], dict)
+            and "request_start_ns" in row["metadata"]
         ),
         _read_json.aiperf_records,
     ),
@@ -228,21 +246,26 @@ _READERS: tuple[tuple[Callable[[set[str], dict[str, Any]], bool], _Reader], ...]
 
 
 def _plain_csv(text: str, columns: Mapping[str, Column], file: Path) -> _Found:
-    unknown = sorted(set(columns) - set(CELL_COLUMNS))
+    if not isinstance(columns, Mapping):
+        raise LoadTestError("columns= maps our columns to theirs", given=columns,
+                            allowed=", ".join(CELL_COLUMNS),
+                            fix="pass {'prompt_tokens': 'ctx'}")  # fmt: skip
+    unknown = [name for name in columns if name not in CELL_COLUMNS]
     if unknown:
         raise LoadTestError("these are no columns of ours", given=unknown,
-                            allowed=", ".join(CELL_COLUMNS))  # fmt: skip
+                            allowed=", ".join(CELL_COLUMNS), fix="leave them out")  # fmt: skip
     rows = list(csv.DictReader(io.StringIO(text)))
-    wanted = {name: (c, 1.0) if isinstance(c, str) else c for name, c in columns.items()}
+    wanted = {name: _theirs(name, column) for name, column in columns.items()}
     absent = sorted({theirs for theirs, _ in wanted.values()} - set(rows[0] if rows else ()))
     if absent:
         raise LoadTestError("the file does not have these columns", given=absent,
-                            allowed=", ".join(rows[0] if rows else ()))  # fmt: skip
+                            allowed=", ".join(rows[0] if rows else ()) or "a header and rows",
+                            fix="name columns of the file")  # fmt: skip
     cells = []
     for number, row in enumerate(rows, start=2):
         cell: dict[str, Any] = {}
         for name, (theirs, factor) in wanted.items():
-            value = row[theirs]
+            value = row[theirs] or ""
             if CELL_COLUMNS[name] == pl.String:
                 cell[name] = value
                 continue
@@ -250,9 +273,22 @@ def _plain_csv(text: str, columns: Mapping[str, Column], file: Path) -> _Found:
                 cell[name] = float(value) * factor if value.strip() else None
             except ValueError:
                 raise LoadTestError(f"line {number}, column {theirs!r}: not a number", given=value,
+                                    allowed="a number, or nothing",
                                     fix=f"correct {file.name}") from None  # fmt: skip
         cells.append(cell)
     return _Found("csv", cells)
+
+
+def _theirs(name: str, column: Any) -> tuple[str, float]:
+    """Name of a column of a file, and the factor into our unit."""
+    theirs, factor = (column, 1.0) if isinstance(column, str) else (None, None)
+    if isinstance(column, tuple | list) and len(column) == 2:
+        theirs, factor = column
+    if not isinstance(theirs, str):
+        raise LoadTestError(f"columns[{name!r}] is a name, or a name and a factor", given=column,
+                            allowed="'theirs' or ('theirs', 1e-3)",
+                            fix=f"pass {{{name!r}: 'theirs'}}")  # fmt: skip
+    return theirs, finite_number(LoadTestError, f"the factor of {name}", factor)
 
 
 def _journal(file: Path) -> Results:
@@ -300,4 +336,5 @@ def _frame(rows: list[dict[str, Any]], columns: dict[str, Any], files: list[Path
     except (LoadTestError, pl.exceptions.PolarsError, OverflowError, TypeError) as problem:
         raise LoadTestError("a value in this file is none that can be measured",
                             given=", ".join(str(file) for file in files[:5]),
+                            allowed="numbers that a clock or a counter gives",
                             fix=str(problem).splitlines()[0]) from None  # fmt: skip

@@ -26,7 +26,8 @@ def _ms(value: Any) -> float | None:
 
 
 def _refuse(tool: str, what: str, given: Any, allowed: str) -> LoadTestError:
-    return LoadTestError(f"unknown version of {tool} results: {what}", given=given, allowed=allowed)
+    return LoadTestError(f"unknown version of {tool} results: {what}", given=given, allowed=allowed,
+                         fix=f"run a known version of {tool}")  # fmt: skip
 
 
 # vLLM and SGLang ------------------------------------------------------------------------------
@@ -271,7 +272,8 @@ def aiperf_records(rows: Rows) -> Found:
         )
     good = [row for row in requests if row["status"] == "ok"]
     if not good:
-        raise LoadTestError("no request of this file was answered", given=f"{len(requests)} failed")
+        raise LoadTestError("no request of this file was answered", given=f"{len(requests)} failed",
+                            allowed="at least one answer", fix="run the test again")  # fmt: skip
     prompt = round(statistics.median(row["prompt_tokens"] for row in good))
     asked = _most_at_once(good)
     name = cell_name(prompt, asked)

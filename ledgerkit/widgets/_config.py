@@ -12,6 +12,7 @@ import traitlets as t
 
 from ledgerkit._cache_table import cache_table, mechanism
 from ledgerkit._reading import read_model
+from ledgerkit._readings.words import parameters
 from ledgerkit.catalog.models import load_model, models
 from ledgerkit.catalog.report import read_config_report
 from ledgerkit.charts import cache_curves
@@ -182,6 +183,11 @@ class ConfigDrop(Panel):
     def _parsed(self) -> dict[str, Any]:
         try:
             config = json.loads(self.config)
+        except RecursionError as problem:
+            raise ConfigError(
+                "the config is nested too deeply", given=self.config[:80],
+                allowed="a config.json", fix="paste the config.json of a model",
+            ) from problem  # fmt: skip
         except json.JSONDecodeError as problem:
             message = self.text(
                 "widget.config.not_json", problem=problem.msg, line=problem.lineno,
@@ -199,18 +205,19 @@ def _about(panel: ConfigDrop, model: Model) -> str:
     """Size, cache and layers of a model as HTML."""
     text = panel.text
     context = min(32 * K, model.max_position_embeddings)
+    total, active = model.parameter_count, model.active_parameter_count
     rows = (
-        ("total", numbers.count(model.parameter_count)),
-        ("active", numbers.count(model.active_parameter_count)),
-        ("weights", numbers.byte_size(model.weight_bytes)),
-        ("cache", numbers.byte_size(model.cache_bytes(context, panel.kv_dtype))),
-        ("context", numbers.context(model.max_position_embeddings)),
+        ("total", parameters(total), numbers.count(total)),
+        ("active", parameters(active), numbers.count(active)),
+        ("weights", numbers.byte_size(model.weight_bytes), ""),
+        ("cache", numbers.byte_size(model.cache_bytes(context, panel.kv_dtype)), ""),
+        ("context", numbers.context(model.max_position_embeddings), ""),
     )
     cells = "".join(
         f"<tr data-key='{key}'><th scope='row'>"
         f"{html.escape(text(f'widget.config.{key}', context=numbers.context(context)))}</th>"
-        f"<td><b>{html.escape(value)}</b></td></tr>"
-        for key, value in rows
+        f"<td><b>{html.escape(value)}</b></td><td>{html.escape(exact)}</td></tr>"
+        for key, value, exact in rows
     )
     groups = "".join(
         f"<tr><td>{html.escape(_layers(panel, group))}</td></tr>" for group in model.groups

@@ -154,8 +154,9 @@ class DeploymentPanel(Panel):
     def _build(self) -> None:
         self._controls = {**self._deployment_controls(), **self._own_controls()}
         self._allow_experts()
+        self._moved = {name: self._hand(name, {AS_CHECKPOINT: None}) for name in self._controls}
         for name, control in self._controls.items():
-            control.observe(self._hand(name, {AS_CHECKPOINT: None}), names="value")
+            control.observe(self._moved[name], names="value")
         side: list[w.Widget] = []
         for group, names in self.GROUPS:
             side.append(heading(self.text(f"widget.group.{group}")))
@@ -177,9 +178,7 @@ class DeploymentPanel(Panel):
             "ep": widths, "dp_attention": widths,
         }  # fmt: skip
         sliders: dict[str, list[tuple[str, int]]] = {
-            "prompt_tokens": [(numbers.context(v), v) for v in CONTEXTS],
-            "concurrency": [(str(v), v) for v in CONCURRENCIES],
-            "output_tokens": [(numbers.context(v) if v >= K else str(v), v) for v in OUTPUTS],
+            name: _stops(name, getattr(self, name)) for name in WORKLOAD
         }
         made = {}
         placed = {name for _, names in self.GROUPS for name in names}
@@ -218,9 +217,25 @@ class DeploymentPanel(Panel):
             return
         if hasattr(control, "options"):
             offered = {value for _, value in control.options}
-            if shown not in offered:
+            if shown not in offered and name not in WORKLOAD:
                 return
+            if shown not in offered:
+                self._stop_at(control, name, shown)
         control.value = shown
+
+    def _stop_at(self, control: Any, name: str, value: int) -> None:
+        """Give a slider another stop; where it is meanwhile is nobody's wish."""
+        control.unobserve(self._moved[name], names="value")
+        control.options = _stops(name, value)
+        control.value = value
+        control.observe(self._moved[name], names="value")
+
+
+def _stops(name: str, value: int) -> list[tuple[str, int]]:
+    """Stops of a slider with the value among them."""
+    usual = {"prompt_tokens": CONTEXTS, "concurrency": CONCURRENCIES, "output_tokens": OUTPUTS}
+    written = str if name == "concurrency" else numbers.context
+    return [(written(stop), stop) for stop in sorted({*usual[name], value})]
 
 
 def _offer(options: list[tuple[str, Any]], value: Any) -> list[tuple[str, Any]]:

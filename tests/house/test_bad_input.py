@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
+import os
+import pathlib
+import subprocess
+import sys
 
 import pytest
 
 import ledgerkit as lk
+from ledgerkit.__main__ import main
 from ledgerkit.errors import DeploymentError, LedgerError, UnsupportedDtypeError, WorkloadError
 
 MODEL, DEVICE = "llama-3.1-8b", "h100-sxm-80gb"
@@ -350,3 +355,78 @@ def test_a_pool_that_is_none_is_said_in_words():
 def test_fields_of_a_workload_do_wherever_a_workload_does():
     assert books().at({"prompt_tokens": 16, "output_tokens": 8}).workload.prompt_tokens == 16
     assert room(workload=SHORT).max_model_len == 16
+
+
+# files and commands ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "match"),
+    [
+        ("deep.json", "[" * 50_000, "nested too deeply"),
+        ("digits.json", '{"a": ' + "1" * 5000 + "}", "cannot be read"),
+        ("broken.json", '{"a": ', "broken JSON"),
+        ("kind.json", '{"metadata": 5, "metrics": 5}', "unknown result format"),
+    ],
+)
+def test_results_of_load_tests(tmp_path, name, content, match):
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    refused(lambda: lk.loadtest.read(path), match)
+
+
+@pytest.mark.parametrize(
+    ("columns", "match"),
+    [
+        (5, "columns"), ({"zz": "ctx"}, "no columns of ours"), ({"itl_s": 5}, "itl_s"),
+        ({"itl_s": ("ctx", "x")}, "factor"), ({"itl_s": "zz"}, "does not have"),
+        ({5: "ctx"}, "no columns of ours"), ({"itl_s": "ctx"}, "not a number"),
+    ],
+)  # fmt: skip
+def test_columns_of_plain_files(tmp_path, columns, match):
+    path = tmp_path / "rows.csv"
+    path.write_text("ctx,itl\nx,1\n", encoding="utf-8")
+    refused(lambda: lk.loadtest.read(path, columns=columns), match)
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda: lk.loadtest.read("\0"), "null byte"),
+        (lambda: lk.loadtest.read(None), "path"),
+        (lambda: lk.Calibration.load("nowhere.json"), "calibration"),
+        (lambda: lk.load_model(pathlib.Path("\0")), "null byte"),
+        (lambda: lk.load_model(None), "model reference"),
+        (lambda: lk.save_figure(books().chart(), 5), "path"),
+        (lambda: lk.save_figure(books().chart(), "figure.zz"), "format"),
+        (lambda: lk.save_figure(books().chart(), "figure.svg", scale="x"), "scale"),
+        (lambda: lk.save_figure(5, "figure.svg"), "no chart"),
+        (lambda: books().chart(language="fr"), "language"),
+        (lambda: books().chart(theme="zz"), "theme"),
+        (lambda: lk.widgets.ConfigDrop(zz=1), "'zz'"),
+        (lambda: lk.widgets.ConfigDrop(5), "config"),
+    ],
+)
+def test_paths_and_options(call, match):
+    refused(call, match)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["figures", "--out", "{}/taken/out"], ["figures", "--html", "{}/taken/x.html"],
+     ["report", MODEL, "--out", "{}/taken/x.md"]],
+)  # fmt: skip
+def test_places_that_cannot_be_made(tmp_path, capsys, command):
+    (tmp_path / "taken").write_text("a file")
+    assert main([word.format(tmp_path) for word in command]) == 2
+    told = capsys.readouterr().err
+    assert "cannot read or write there" in told
+    assert "Fix: " in told
+
+
+def test_a_terminal_without_the_signs_shows_the_report():
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "ledgerkit", "report", MODEL]
+    done = subprocess.run(command, env=environment, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"?" in done.stdout
