@@ -47,6 +47,7 @@ _BY_REASON = {
         "initializer_factor embedding_initializer_range"
     ),
     "training": (
+        "attention_probs_dropout_prob hidden_dropout_prob "
         "attention_dropout hidden_dropout dropout resid_pdrop embd_pdrop attn_pdrop "
         "residual_dropout embedding_dropout resid_dropout embed_dropout attn_dropout "
         "summary_activation summary_first_dropout summary_proj_to_labels summary_type "

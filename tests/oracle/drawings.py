@@ -101,6 +101,22 @@ def axk1(draw):
     return deepseek(draw) | {"q_lora_rank": 16}
 
 
+def olmo_hybrid(draw):
+    found = frame(draw, hidden_size=64, intermediate_size=40, attention_bias=draw(st.booleans()),
+                  linear_conv_kernel_dim=pick(draw, 2, 4), pad_token_id=0,
+                  num_hidden_layers=pick(draw, 2, 3, 6))  # fmt: skip
+    found |= {"num_attention_heads": 4, "num_key_value_heads": pick(draw, 1, 2, 4)}
+    if draw(st.booleans()):
+        found |= {"linear_num_key_heads": 2, "linear_num_value_heads": pick(draw, 2, 4)}
+    if draw(st.booleans()):
+        found |= {"linear_key_head_dim": 8, "linear_value_head_dim": pick(draw, 8, 16)}
+    if draw(st.booleans()):
+        kinds = words(draw, found["num_hidden_layers"], "linear_attention", "full_attention",
+                      first="full_attention")  # fmt: skip
+        found["layer_types"] = [*kinds[:-1], "linear_attention"]
+    return found
+
+
 def words(draw, layers, *allowed, first=None):
     found = [pick(draw, *allowed) for _ in range(layers)]
     if first is not None:
@@ -910,6 +926,7 @@ DRAWINGS = {
     "olmo": olmo,
     "olmo2": olmo,
     "olmo3": olmo3,
+    "olmo_hybrid": olmo_hybrid,
     "olmoe": olmoe,
     "opt": opt,
     "phi": phi,

@@ -112,6 +112,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     ),
     "nemotron_h": ("nemotron_h",),
     "nemotron_nas": ("nemotron-nas",),
+    "olmo_hybrid": ("olmo_hybrid",),
     "phi3": ("phi3",),
     "qwen_moe": ("qwen2_moe", "qwen3_moe", "qwen3_vl_moe_text", "qwen3_omni_moe_text"),
     "qwen3_next": ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"),
@@ -146,6 +147,8 @@ def family(model_type: Any) -> tuple[Read, Mapping[str, Any]]:
         raise UnsupportedArchitectureError(
             "no reader knows this model_type", given=model_type,
             allowed=", ".join(sorted(FAMILIES)),
+            fix="name one of these if the model equals it in every layer; otherwise its sizes are "
+                "not known here",
         )  # fmt: skip
     module = importlib.import_module(f"ledgerkit.readers.families.{name}")
     return module.read, module.DEFAULTS[model_type]
