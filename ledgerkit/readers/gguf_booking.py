@@ -58,6 +58,7 @@ _GLOBAL: dict[str, Place] = {
     "output.bias": _ffn("vocab", "vector", "vocab"),
     "output_norm.weight": _ffn("vocab", "vector"),
     "output_norm.bias": _ffn("vocab", "vector"),
+    "token_embd_norm.weight": _ffn("vocab", "vector"),
     "per_layer_token_embd.weight": _ffn("per_layer_embedding", "lookup", "vocab"),
     "per_layer_model_proj.weight": _ffn("per_layer_embedding"),
     "per_layer_proj_norm.weight": _FFN_NORM,
@@ -70,6 +71,7 @@ _LAYER: dict[str, Place] = {
     "attn_norm.weight": _ATTENTION_NORM,
     "attn_norm.bias": _ATTENTION_NORM,
     "ffn_norm.weight": _FFN_NORM,
+    "attn_output_norm.weight": _FFN_NORM,
     "ffn_norm.bias": _FFN_NORM,
     "post_ffw_norm.weight": _FFN_NORM,
     "post_ffw_norm_1.weight": _FFN_NORM,
@@ -129,6 +131,10 @@ _LAYER: dict[str, Place] = {
     "ssm_a": _attention("vector", "tp", "state"),
     "ssm_dt.bias": _attention("vector", "tp", "state"),
     "ssm_norm.weight": _attention("vector", account="state"),
+    # gated short convolution of LFM2
+    "shortconv.in_proj.weight": _attention(split="tp"),
+    "shortconv.conv.weight": _attention("vector", "tp", "state"),
+    "shortconv.out_proj.weight": _attention(split="tp"),
     # what an MTP block has beside its decoder layer
     "nextn.eh_proj.weight": _DRAFT,
     "nextn.enorm.weight": _DRAFT_NORM,
@@ -179,7 +185,7 @@ _LAYER: dict[str, Place] = {
     "laurel_post_norm.weight": _RESIDUAL_VECTOR,
 }
 
-_MIXERS = frozenset({"attn_output.weight", "ssm_out.weight"})
+_MIXERS = frozenset({"attn_output.weight", "ssm_out.weight", "shortconv.out_proj.weight"})
 
 _CONSTANTS = {
     "rope_freqs.weight",

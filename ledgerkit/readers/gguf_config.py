@@ -13,6 +13,7 @@ from ledgerkit.errors import UnsupportedArchitectureError
 from ledgerkit.readers.gguf_config_experts import EXPERTS
 from ledgerkit.readers.gguf_config_further import FURTHER
 from ledgerkit.readers.gguf_config_more import MORE
+from ledgerkit.readers.gguf_config_plain import PLAIN
 from ledgerkit.readers.gguf_fields import Config, base, biases, dense, latent, vocabulary, window
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def config_of(meta: Metadata) -> Config:
         raise UnsupportedArchitectureError(
             f"{meta.path}: no reader knows this GGUF architecture", given=meta.architecture,
             allowed=", ".join(sorted(ARCHITECTURES)),
+            fix="give the config.json of the checkpoint that the file was made of",
         )  # fmt: skip
     config = translate(meta)
     meta.finish()
@@ -195,5 +197,6 @@ ARCHITECTURES: dict[str, Callable[[Metadata], Config]] = {
     **MORE,
     **FURTHER,
     **EXPERTS,
+    **PLAIN,
 }
 """GGUF architectures that can be read, by their translators."""

@@ -50,7 +50,7 @@ _NOT_WINDOWED = frozenset({"mistral", "ministral", "mixtral", "phi3", "phimoe", 
 """Model types whose window llama.cpp ignores: every layer keeps the whole context."""
 
 
-_STATES = ("gated_delta_net", "kda", "mamba", "mamba2")
+_STATES = ("gated_delta_net", "kda", "mamba", "mamba2", "short_conv")
 
 
 class CacheBuffer(Frozen):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from tests.gguf.build_experts import EXPERTS
 from tests.gguf.build_further import FURTHER
+from tests.gguf.build_plain import PLAIN
 from tests.gguf.writing import (
     CONTEXT,
     F32,
@@ -428,4 +429,4 @@ PLANS: dict[str, Callable[[], Plan]] = {
                      mistral4, gemma4, gemma4_e,
                      qwen2moe, qwen3next, qwen35, qwen35moe, glm4moe, llama4, deepseek32, glm_dsa,
                      granitehybrid, kimi_linear)
-} | FURTHER | EXPERTS  # fmt: skip
+} | FURTHER | EXPERTS | PLAIN  # fmt: skip

@@ -10,7 +10,7 @@ import pytest
 from ledgerkit.errors import CheckpointError, LedgerError, UnsupportedArchitectureError
 from ledgerkit.readers.gguf import read_gguf
 from ledgerkit.spec.attention import NoAttention, SoftmaxAttention, StateAttention
-from ledgerkit.spec.feed_forward import MoeFfn, NoFfn
+from ledgerkit.spec.feed_forward import DenseFfn, MoeFfn, NoFfn
 from tests.gguf import build
 from tests.gguf.build import PLANS
 
@@ -94,3 +94,23 @@ def test_caches_of_gemma3n(tiny: dict[str, Path]) -> None:
     assert sorted(layer for layer, kept in stores.items() if kept) == list(range(20))
     assert any("another layer's cache" in note for note in model.notes)
     assert model.kv_bytes_per_token() == 4 * 2 * 2 * 64 * 2  # layers 4, 9, 14, 19 are full
+
+
+def test_short_convolutions_keep_columns_and_no_state(tiny: dict[str, Path]) -> None:
+    model = read_gguf(tiny["lfm2moe"])
+    kinds = {layer: group for group in model.groups for layer in group.layers}
+    kept = [kinds[layer].attention for layer in (0, 1, 3)]
+    assert all(isinstance(one, StateAttention) and one.variant == "short_conv" for one in kept)
+    assert {(one.state_elements, one.conv_elements()) for one in kept} == {(0, 2 * 256)}
+    assert isinstance(kinds[2].attention, SoftmaxAttention)
+    assert [type(kinds[layer].ffn) for layer in range(4)] == [DenseFfn] + [MoeFfn] * 3
+    assert model.kv_bytes_per_token() == 2 * 2 * 64 * 2
+
+
+def test_an_unknown_architecture_is_named(tmp_path: Path) -> None:
+    plan = PLANS["llama"]()
+    plan.architecture = "plamo2"
+    with pytest.raises(UnsupportedArchitectureError, match="plamo2") as caught:
+        read_gguf(build.write(tmp_path / "unknown.gguf", plan))
+    assert "lfm2moe" in str(caught.value)
+    assert "config.json" in str(caught.value)

@@ -27,6 +27,8 @@ class Plan:
     architecture: str
     keys: dict[str, Any]
     tensors: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    bare: dict[str, Any] = field(default_factory=dict)
+    """Metadata whose keys have no prefix."""
 
     def add(self, at: str, **extents: tuple[int, ...]) -> None:
         for name, ne in extents.items():
@@ -37,7 +39,7 @@ class Plan:
 def plain_type(name: str, ne: tuple[int, ...]) -> Type:
     """Norms, biases, routers, convolutions in F32, the rest in F16, as ``--outtype f16`` does."""
     small = len(ne) == 1 or name.endswith(("bias", "ssm_a", "ssm_d", "ssm_norm.weight"))
-    small |= "ffn_gate_inp" in name or "conv1d" in name
+    small |= "ffn_gate_inp" in name or "conv1d" in name or "shortconv.conv." in name
     return F32 if small else Type.F16
 
 
@@ -64,6 +66,8 @@ def write(
     writer.add_name(f"tiny {plan.architecture}")
     for key, value in plan.keys.items():
         _add(writer, f"{plan.architecture}.{key}", value)
+    for key, value in plan.bare.items():
+        _add(writer, key, value)
     _vocabulary(writer)
     for name, ne in plan.tensors.items():
         kind = types(name, ne)
