@@ -10,6 +10,7 @@ from ledgerkit.catalog.engines import load_engine
 from ledgerkit.catalog.hardware import load_hardware
 from ledgerkit.catalog.models import load_model
 from ledgerkit.errors import DeploymentError, LedgerError, WorkloadError
+from ledgerkit.spec._base import named_fields
 from ledgerkit.spec.deployment import Deployment, Workload
 from ledgerkit.spec.efficiency import Efficiencies
 from ledgerkit.spec.engine import EngineProfile
@@ -33,7 +34,7 @@ def resolve(
     if deployment is None:
         deployment = Deployment()
     elif isinstance(deployment, Mapping):
-        deployment = Deployment(**_named(deployment, DeploymentError, "deployment"))
+        deployment = Deployment(**named_fields(deployment, DeploymentError, "deployment"))
     elif not isinstance(deployment, Deployment):
         raise DeploymentError("deployment must be a Deployment or a dict", given=deployment,
                               allowed="lk.Deployment, a dict of its fields, None",
@@ -51,7 +52,7 @@ def as_workload(given: Workload | Mapping[str, Any] | None, who: str) -> Workloa
         It is neither.
     """
     if isinstance(given, Mapping):
-        return Workload(**_named(given, WorkloadError, "workload"))
+        return Workload(**named_fields(given, WorkloadError, "workload"))
     if not isinstance(given, Workload):
         raise WorkloadError(f"{who} needs a workload", given=given, allowed="Workload or dict",
                             fix="pass Workload(prompt_tokens=..., output_tokens=...)")  # fmt: skip
@@ -74,12 +75,4 @@ def as_calibration(given: Calibration | None) -> Calibration | None:
         raise LedgerError("calibration must be one that lk.calibrate made", given=given,
                           allowed="lk.Calibration or None",
                           fix="pass lk.calibrate(...) or Calibration.load(path)")  # fmt: skip
-    return given
-
-
-def _named(given: Mapping[Any, Any], kind: type[LedgerError], noun: str) -> Mapping[str, Any]:
-    strange = [name for name in given if not isinstance(name, str)]
-    if strange:
-        raise kind(f"names of the fields of a {noun} are text", given=strange[0],
-                   allowed="names of fields", fix="correct this key")  # fmt: skip
     return given

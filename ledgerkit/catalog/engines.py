@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit._data import data_path
 from ledgerkit.catalog._registry import normal_name, registered, unknown
-from ledgerkit.errors import CatalogError
+from ledgerkit.errors import CatalogError, DeploymentError
+from ledgerkit.spec._base import named_fields
 from ledgerkit.spec.engine import UNLIMITED, EngineProfile
 
 if TYPE_CHECKING:
@@ -81,10 +82,11 @@ def load_engine(ref: str | Mapping[str, Any] | EngineProfile) -> EngineProfile:
     if isinstance(ref, EngineProfile):
         return ref
     if isinstance(ref, Mapping):
-        return EngineProfile(**ref)
+        return EngineProfile(**named_fields(ref, DeploymentError, "engine"))
     if not isinstance(ref, str):
         raise CatalogError(
             "an engine is a name, a dict or an EngineProfile", given=ref,
+            allowed="a name of lk.engines(), a dict, an EngineProfile",
             fix="see lk.engines() for the names",
         )  # fmt: skip
     slug = _names().get(normal_name(ref))

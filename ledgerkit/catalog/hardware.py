@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ledgerkit._data import data_path
 from ledgerkit.catalog._registry import normal_name, registered, unknown
 from ledgerkit.errors import CatalogError, HardwareError
+from ledgerkit.spec._base import named_fields
 from ledgerkit.spec.hardware import Hardware
 
 if TYPE_CHECKING:
@@ -143,6 +144,7 @@ def _device(record: Mapping[str, Any]) -> Hardware:
 
 def _described(fields: Mapping[str, Any]) -> Hardware:
     """Read a device from fields of :class:`Hardware`, or from columns of the table."""
+    fields = named_fields(fields, HardwareError, "device")
     if "peak_flop_per_s" not in fields and any(
         column in fields for column in PEAK_COLUMNS.values()
     ):
@@ -219,8 +221,10 @@ def load_hardware(ref: str | Mapping[str, Any] | Hardware) -> Hardware:
     if isinstance(ref, Mapping):
         return _described(ref)
     raise CatalogError(
-        "a device is a name, a dict or a Hardware", given=ref, fix="see lk.hardware() for the names"
-    )
+        "a device is a name, a dict or a Hardware", given=ref,
+        allowed="a name of lk.hardware(), a dict, lk.Hardware",
+        fix="see lk.hardware() for the names",
+    )  # fmt: skip
 
 
 def hardware() -> pl.DataFrame:

@@ -32,7 +32,7 @@ _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
 _GROUP = "ledgerkit.models"
 
 
-def _is_there(ref: str) -> bool:
+def is_there(ref: str) -> bool:
     try:
         return Path(ref).exists()
     except (OSError, ValueError):  # longer than a name may be, or no name at all
@@ -83,7 +83,7 @@ def load_model(ref: ModelRef) -> Model:
     slug = ref.lower() if ref.lower() in _files() else _aliases().get(ref.lower())
     if slug is not None:
         return _built_in(slug)
-    if ref and _is_there(ref):
+    if ref and is_there(ref):
         return _from_path(Path(ref))
     if ref.endswith((".gguf", ".json", "/")) or ref.startswith((".", "/", "~")):
         raise CatalogError("there is no such file or directory", given=ref,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ledgerkit.catalog.models import built_in_config
+from ledgerkit.catalog.models import built_in_config, is_there
 from ledgerkit.errors import CatalogError
 from ledgerkit.readers import report
 
@@ -44,10 +44,11 @@ def read_config_report(ref: Mapping[str, Any] | str | Path) -> ConfigReport:
     >>> "kv_lora_rank" in frame["path"].to_list()
     True
     """
-    if isinstance(ref, str) and not Path(ref).exists():
+    if isinstance(ref, str) and not is_there(ref):
         found = built_in_config(ref)
         if found is None:
             raise CatalogError("no built-in model has this name, and no file either", given=ref,
+                               allowed="a slug of lk.models()",
                                fix="lk.models() lists the built-in models")  # fmt: skip
         slug, config = found
         return report.read_config_report(config, slug)

@@ -89,7 +89,8 @@ def read_with_record(
         config = read_json(path)
     if not isinstance(config, Mapping):
         raise ConfigError("a config must be a mapping of field names to values",
-                          given=type(config).__name__)  # fmt: skip
+                          given=config, allowed="a dict, or the path of a config.json",
+                          fix="pass json.load(file)")  # fmt: skip
     try:
         return _read(config, slug, source)
     except LedgerError:
@@ -98,20 +99,25 @@ def read_with_record(
         raise_from_validation(error, ConfigError, "config")
         raise
     except RecursionError:
-        raise ConfigError("the config is nested too deeply") from None
+        raise _too_deep("the config") from None
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object strictly: UTF-8, no repeated names, no NaN, at most 16 MiB."""
     try:
         if path.stat().st_size > _MAX_FILE_BYTES:
-            raise ConfigError("the file is too large for a config", given=str(path))
-        text = path.read_text(encoding="utf-8")
+            raise ConfigError(
+                "the file is too large for a config", given=f"{path}: {path.stat().st_size} bytes",
+                allowed=f"up to {_MAX_FILE_BYTES} bytes", fix="name the config.json of the model",
+            )  # fmt: skip
+        text = path.read_text(encoding="utf-8-sig")  # editors on Windows write a mark before it
     except OSError as error:
         raise ConfigError("the config cannot be read", given=str(path),
+                          allowed="a file that can be read",
                           fix=error.strerror or str(error)) from None  # fmt: skip
     except UnicodeDecodeError:
-        raise ConfigError("the config is not UTF-8 text", given=str(path)) from None
+        raise ConfigError("the config is not UTF-8 text", given=str(path), allowed="UTF-8",
+                          fix="save it as UTF-8") from None  # fmt: skip
     return parse_json(text, str(path))
 
 
@@ -120,14 +126,29 @@ def parse_json(text: str, where: str) -> dict[str, Any]:
     try:
         found = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
-        raise ConfigError("the config is not valid JSON", given=f"{where}: {error}") from None
+        raise ConfigError("the config is not valid JSON", given=f"{where}: {error}",
+                          allowed="one JSON object",
+                          fix="correct it at this place") from None  # fmt: skip
     except RecursionError:
-        raise ConfigError("the config is nested too deeply", given=where) from None
+        raise _too_deep(where) from None
+    except LedgerError:
+        raise
+    except ValueError as error:  # a number of thousands of digits
+        raise ConfigError("the config holds a number that cannot be read", given=where,
+                          allowed="numbers of a config", fix=str(error)) from None  # fmt: skip
     if not isinstance(found, dict):
-        raise ConfigError("a config.json must hold an object", given=where)
+        raise ConfigError("a config.json must hold an object", given=where,
+                          allowed="one JSON object",
+                          fix="name the config.json of the model")  # fmt: skip
     if _is_deep(found):
-        raise ConfigError("the config is nested too deeply", given=where)
+        raise _too_deep(where)
     return found
+
+
+def _too_deep(where: str) -> ConfigError:
+    return ConfigError("the config is nested too deeply", given=where,
+                       allowed=f"up to {_MAX_DEPTH} levels",
+                       fix="name the config.json of the model")  # fmt: skip
 
 
 def _is_deep(found: Any) -> bool:
@@ -150,7 +171,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]
         twice = sorted({name for name in names if names.count(name) > 1})
-        raise ConfigError("the config states a field twice", given=", ".join(twice))
+        raise ConfigError("the config states a field twice", given=", ".join(twice),
+                          allowed="each field once", fix="leave one of them out")  # fmt: skip
     return found
 
 
@@ -158,7 +180,8 @@ def _no_constant(name: str) -> Any:
     # time_step_limit of Mamba-2 configs is [0, Infinity]
     if name == "Infinity":
         return float("inf")
-    raise ConfigError("the config holds a number that is none", given=name)
+    raise ConfigError("the config holds a number that is none", given=name,
+                      allowed="finite numbers", fix="correct or leave out this field")  # fmt: skip
 
 
 def _read(config: Mapping[str, Any], slug: str | None, source: str | None) -> tuple[Model, Record]:
@@ -190,6 +213,7 @@ def _read(config: Mapping[str, Any], slug: str | None, source: str | None) -> tu
         raise UnsupportedArchitectureError(
             "quantization_config has groups whose targets match no module of this model, so that "
             "its bytes are not known", given=", ".join(sorted(quantization.unused)),
+            allowed="targets that are modules of the model",
             fix="drop quantization_config to see the model in its plain dtype",
         )  # fmt: skip
     name = config.get("_name") or slug or str(model_type)
@@ -235,12 +259,14 @@ def _check_architectures(config: Mapping[str, Any]) -> None:
     if stated is None:
         return
     if not isinstance(stated, (list, tuple)) or not all(isinstance(n, str) for n in stated):
-        raise ConfigError("architectures must be a list of class names", given=stated)
+        raise ConfigError("architectures must be a list of class names", given=stated,
+                          allowed="a list of text", fix="leave architectures out")  # fmt: skip
     for name in stated:
         if not _HAS_HEAD.fullmatch(name):
             raise UnsupportedArchitectureError(
                 "architectures names a class that is not a language model with its head",
                 given=name, allowed="...ForCausalLM, ...ForConditionalGeneration",
+                fix="take the config of the language model",
             )  # fmt: skip
 
 
@@ -252,7 +278,7 @@ def _dtype(fields: Fields) -> str | None:
     text = value.removeprefix("torch.") if isinstance(value, str) else value
     if not isinstance(text, str) or text not in _DTYPES:
         raise ConfigError(f"{name} is no dtype that weights are stored in", given=value,
-                          allowed=", ".join(_DTYPES))  # fmt: skip
+                          allowed=", ".join(_DTYPES), fix=f"correct {name}")  # fmt: skip
     return _DTYPES[text]
 
 

@@ -78,9 +78,12 @@ class Fields:
             return (stated[0], None) if stated else (names[0], MISSING)
         for other in stated:
             value = self.values[other]
+            if other == chosen:
+                continue  # NaN is not equal to itself, and is refused by its kind
             if value is not None and value != self.values[chosen]:
                 msg = f"{self.path}{chosen} and {self.path}{other} contradict each other"
                 raise ConfigError(msg, given=(self.values[chosen], value),
+                                  allowed="one value under both names",
                                   fix=f"leave one of them out, {chosen} is enough")  # fmt: skip
         return chosen, self.values[chosen]
 
@@ -97,7 +100,12 @@ class Fields:
             value, origin = default, "derived" if rule else "class default"
         if value is MISSING:
             msg = f"the config has no {self.path}{name}"
-            raise ConfigError(msg, fix=f"add {name}: without it the size of the model is unknown")
+            raise ConfigError(
+                msg, given=", ".join(str(known) for known in self.values if str(known)[:1] != "_")
+                or "nothing",
+                allowed=" or ".join(names),
+                fix=f"add {name}: without it the size of the model is unknown",
+            )  # fmt: skip
         self.record.use(self.path + name, value, origin, rule if origin == "derived" else "")  # type: ignore[arg-type]
         return name, value
 
@@ -130,14 +138,17 @@ class Fields:
         if value is None:
             return False
         if not isinstance(value, bool):
-            raise ConfigError(f"{self.path}{name} must be true or false", given=value)
+            raise ConfigError(f"{self.path}{name} must be true or false", given=value,
+                              allowed="true, false", fix=f"correct {name}")  # fmt: skip
         return value
 
     def number(self, *names: str, default: Any = MISSING, rule: str = "") -> float:
         """Return a finite number above 0."""
         name, value = self.raw(*names, default=default, rule=rule)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e18:
-            raise ConfigError(f"{self.path}{name} must be a number above 0", given=value)
+            raise ConfigError(f"{self.path}{name} must be a number above 0", given=value,
+                              allowed="more than 0 and less than 1e18",
+                              fix=f"correct {name}")  # fmt: skip
         return float(value)
 
     def text(
@@ -147,12 +158,14 @@ class Fields:
         name, value = self.raw(*names, default=default, rule=rule)
         if not isinstance(value, str):
             raise ConfigError(f"{self.path}{name} must be a word", given=value,
-                              allowed=", ".join(sorted(allowed)))  # fmt: skip
+                              allowed=", ".join(sorted(allowed)),
+                              fix=f"correct {name}")  # fmt: skip
         if value not in allowed:
             raise UnsupportedArchitectureError(
                 f"{self.path}{name} has a value that no reader knows",
                 given=value,
                 allowed=", ".join(sorted(allowed)),
+                fix=f"correct {name}, if it is a slip; else this architecture has no reader",
             )
         return value
 
@@ -182,7 +195,8 @@ class Fields:
             if not isinstance(item, str) or item not in allowed:
                 kind = UnsupportedArchitectureError if isinstance(item, str) else ConfigError
                 raise kind(f"{self.path}{name} has an entry that no reader knows", given=item,
-                           allowed=", ".join(sorted(allowed)))  # fmt: skip
+                           allowed=", ".join(sorted(allowed)),
+                           fix=f"correct {name}")  # fmt: skip
         return list(items)
 
     def _list(self, name: str, length: int | None, default: Any) -> Sequence[Any] | None:
@@ -190,12 +204,14 @@ class Fields:
         if value is None:
             return None
         if not isinstance(value, (list, tuple)):
-            raise ConfigError(f"{self.path}{name} must be a list", given=value)
+            raise ConfigError(f"{self.path}{name} must be a list", given=value,
+                              allowed="a list", fix=f"correct {name}")  # fmt: skip
         if length is not None and len(value) != length:
             raise ConfigError(
                 f"{self.path}{name} must have one entry for each layer",
                 given=f"{len(value)} entries",
                 allowed=f"{length} entries",
+                fix=f"correct {name}, or the number of layers",
             )
         return value
 
@@ -203,9 +219,10 @@ class Fields:
         allowed = f"a whole number from {least} to {most}"
         if isinstance(value, bool) or not isinstance(value, int):
             raise ConfigError(f"{self.path}{name} must be a whole number", given=value,
-                              allowed=allowed)  # fmt: skip
+                              allowed=allowed, fix=f"correct {name}")  # fmt: skip
         if not least <= value <= most:
-            raise ConfigError(f"{self.path}{name} is out of range", given=value, allowed=allowed)
+            raise ConfigError(f"{self.path}{name} is out of range", given=value, allowed=allowed,
+                              fix=f"correct {name}")  # fmt: skip
         return value
 
     # -- parts, and fields that are not sizes ------------------------------------------------
@@ -217,7 +234,9 @@ class Fields:
         if value is None:
             return None
         if not isinstance(value, Mapping):
-            raise ConfigError(f"{self.path}{name} must be a mapping", given=value)
+            raise ConfigError(f"{self.path}{name} must be a mapping", given=value,
+                              allowed="names and values, or null",
+                              fix=f"correct {name}")  # fmt: skip
         return Fields(value, self.record, defaults, f"{self.path}{name}.")
 
     def only(self, name: str, *neutral: Any, why: str) -> None:
@@ -230,6 +249,7 @@ class Fields:
             raise UnsupportedArchitectureError(
                 f"{self.path}{name}: {why}", given=value,
                 allowed=", ".join(repr(ok) for ok in neutral) or "null",
+                fix=f"correct {name}, if it is a slip; else this architecture has no reader",
             )  # fmt: skip
         self.record.ignore(self.path + name, value, "neutral")
 
@@ -271,5 +291,6 @@ class Fields:
             raise UnsupportedArchitectureError(
                 f"the reader of this model type does not know the field(s) {names}, and they may "
                 "change what the model costs", given=unknown,
+                allowed="fields that the reader knows",
                 fix="remove a field only if you are certain that it changes no size",
             )  # fmt: skip

@@ -90,7 +90,9 @@ def read_quantization(config: Mapping[str, Any] | None, plain: str) -> Quantizat
     if config is None:
         return Quantization(plain)
     if not isinstance(config, Mapping):
-        raise ConfigError("quantization_config must be a mapping", given=config)
+        raise ConfigError("quantization_config must be a mapping", given=config,
+                          allowed="names and values, or null",
+                          fix="leave quantization_config out")  # fmt: skip
     from ledgerkit.readers.quantization_methods import METHODS
 
     methods = {"fp8": _fp8, "mxfp4": _mxfp4, **METHODS}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Annotated, Any, get_args
 
@@ -98,11 +99,43 @@ def raise_from_validation(
             allowed=", ".join(names) or None, fix=f"give {field}=",
         ) from None  # fmt: skip
     message = problem["msg"].removeprefix("Value error, ")
+    if not problem["loc"]:
+        raise _not_together(kind, noun, message, problem.get("input")) from None
     allowed = _allowed(problem["type"], limits)
+    nested = len(problem["loc"]) > 1 or not allowed
     raise kind(
-        f"{noun}.{field}: {message}", given=_short(problem.get("input")), allowed=allowed,
-        fix=f"give {field}= {allowed}" if allowed else f"correct {field}",
+        f"{noun}.{field}: {message}", given=problem.get("input"),
+        allowed=allowed or "what the field describes",
+        fix=f"correct {field}" if nested else f"give {field}= {allowed}",
     ) from None  # fmt: skip
+
+
+def _not_together(kind: type[LedgerError], noun: str, message: str, given: Any) -> LedgerError:
+    """Error for fields that contradict each other: those that the message names."""
+    named = {
+        name: value
+        for name, value in (given.items() if isinstance(given, dict) else ())
+        if re.search(rf"\b{re.escape(str(name))}\b", message)
+    }
+    return kind(
+        f"{noun}: {message}", given=named or _short(given), allowed="fields that go together",
+        fix=f"correct {' or '.join(named)}" if named else f"correct the {noun}",
+    )  # fmt: skip
+
+
+def named_fields(given: Mapping[Any, Any], kind: type[LedgerError], noun: str) -> Mapping[str, Any]:
+    """Refuse keys that cannot be names of fields.
+
+    Examples
+    --------
+    >>> named_fields({"tp": 2}, LedgerError, "deployment")
+    {'tp': 2}
+    """
+    strange = [name for name in given if not isinstance(name, str)]
+    if strange:
+        raise kind(f"names of the fields of a {noun} are text", given=strange[0],
+                   allowed="names of fields", fix="correct this key")  # fmt: skip
+    return given
 
 
 def whole_number(
@@ -172,6 +205,8 @@ def _allowed(problem: str, limits: dict[str, Any]) -> str | None:
     for bound, words in _BOUNDS.items():
         if bound in limits:
             return f"{words} {limits[bound]}"
+    if problem == "string_too_short":
+        return f"text of at least {limits['min_length']} characters"
     if "min_length" in limits:
         return f"at least {limits['min_length']} of them"
     if "expected" in limits:

@@ -54,10 +54,11 @@ def vector_bytes(elements: int, kv_dtype: str) -> float:
     if kv_dtype == "fp8_ds_mla":
         raise UnsupportedDtypeError(
             "fp8_ds_mla is a layout of MLA latents; this layer has ordinary keys and values",
-            given=kv_dtype, fix="use kv_dtype='fp8'",
+            given=kv_dtype, allowed="models with MLA", fix="use kv_dtype='fp8'",
         )  # fmt: skip
     raise UnsupportedDtypeError("unknown cache layout", given=kv_dtype,
-                                allowed=", ".join(KV_DTYPES))  # fmt: skip
+                                allowed=", ".join(KV_DTYPES),
+                                fix="kv_dtype='bf16' suits every model")  # fmt: skip
 
 
 def latent_bytes(attention: LatentAttention, kv_dtype: str) -> float:
@@ -123,7 +124,8 @@ def _plain(dtype: str) -> float:
         return _PLAIN[dtype]
     except KeyError:
         raise UnsupportedDtypeError("a state needs a plain dtype", given=dtype,
-                                    allowed=", ".join(_PLAIN)) from None  # fmt: skip
+                                    allowed=", ".join(_PLAIN),
+                                    fix="use kv_dtype='bf16'") from None  # fmt: skip
 
 
 def token_bytes(attention: Attention, kv_dtype: str) -> float:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, ValidationError
 
 from ledgerkit.errors import HardwareError, UnsupportedDtypeError
-from ledgerkit.spec._base import Frozen, Size, raise_from_validation
+from ledgerkit.spec._base import Frozen, Size, finite_number, raise_from_validation
 
 __all__ = ["Hardware"]
 
@@ -23,7 +24,7 @@ class Hardware(Frozen):
     Peaks are dense. Rates of links are one direction, per device.
     """
 
-    slug: str
+    slug: Annotated[str, Field(min_length=1)]
     vendor: str = "unknown"
     family: str = "unknown"
     release_year: int | None = None
@@ -51,9 +52,8 @@ class Hardware(Frozen):
     notes: str = ""
 
     def __init__(self, **fields: Any) -> None:
-        peaks = fields.get("peak_flop_per_s")
-        if isinstance(peaks, dict):
-            fields["peak_flop_per_s"] = tuple(peaks.items())
+        if "peak_flop_per_s" in fields:
+            fields["peak_flop_per_s"] = _checked_peaks(fields["peak_flop_per_s"])
         try:
             super().__init__(**fields)
         except ValidationError as error:
@@ -91,6 +91,26 @@ class Hardware(Frozen):
             if dtype in peaks:
                 return dtype
         raise UnsupportedDtypeError(
-            f"{self.slug} has no matrix peak for {wanted} or a fallback", given=wanted,
-            allowed=", ".join(peaks), fix="serve weights in one of these, or use another device",
+            f"{self.slug} multiplies in none of "
+            f"{', '.join(dict.fromkeys((wanted, 'bf16', 'fp16', 'fp32')))}",
+            given=", ".join(peaks), allowed="peak_flop_per_s with one of them",
+            fix="add 'bf16' to peak_flop_per_s, or use another device",
         )  # fmt: skip
+
+
+def _checked_peaks(given: Any) -> tuple[tuple[str, Any], ...]:
+    """Peaks by dtype as pairs; an error names the dtype."""
+    known = ", ".join(get_args(ComputeDtype))
+    pairs = given.items() if isinstance(given, Mapping) else given
+    if not isinstance(given, Mapping | list | tuple) or not all(
+        isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs
+    ):
+        raise HardwareError("Hardware.peak_flop_per_s must be a dict", given=given,
+                            allowed=f"FLOP/s by dtype: {known}",
+                            fix="give peak_flop_per_s={'bf16': 1e15}")  # fmt: skip
+    for dtype, peak in pairs:
+        if dtype not in get_args(ComputeDtype):
+            raise HardwareError("Hardware.peak_flop_per_s has an unknown dtype", given=dtype,
+                                allowed=known, fix="use one of these dtypes")  # fmt: skip
+        finite_number(HardwareError, f"peak_flop_per_s[{dtype!r}]", peak, 1.0, 1e24)
+    return tuple((str(dtype), peak) for dtype, peak in pairs)

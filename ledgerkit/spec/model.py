@@ -214,7 +214,8 @@ class Model(Frozen):
         """
         if type(context) is not int or context < 0:
             raise ConfigError("context must be a whole number of tokens", given=context,
-                              allowed="0 or more")  # fmt: skip
+                              allowed="0 or more",
+                              fix="give a context of 0 tokens or more")  # fmt: skip
         return float(
             sum(
                 group.count
@@ -258,7 +259,11 @@ class Model(Frozen):
             The model was not read from a config, or the variant is not valid.
         """
         if self._config is None or self._reader is None:
-            raise ConfigError("this model was not read from a config, so it cannot be replaced")
+            raise ConfigError(
+                "this model was not read from a config, so it has no fields to replace",
+                given=self.slug, allowed="models of lk.load_model",
+                fix="read the model from its config",
+            )  # fmt: skip
         if not fields:
             return self
         return self._reader({**self._config, "_replace": fields})  # type: ignore[return-value]

@@ -3,32 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
-import pathlib
-import subprocess
-import sys
 
 import pytest
 
 import ledgerkit as lk
-from ledgerkit.__main__ import main
-from ledgerkit.errors import DeploymentError, LedgerError, UnsupportedDtypeError, WorkloadError
-
-MODEL, DEVICE = "llama-3.1-8b", "h100-sxm-80gb"
-SHORT = {"prompt_tokens": 8, "output_tokens": 8}
-
-
-def refused(call, match, kind=LedgerError, given=True):
-    """The call raises this kind of error, which says all that it should."""
-    with pytest.raises(kind, match=match) as caught:
-        call()
-    error = caught.value
-    assert type(error) is not LedgerError or kind is LedgerError
-    assert "given:" in str(error) or not given
-    assert error.allowed
-    assert error.fix
-    return error
-
+from ledgerkit.errors import DeploymentError, UnsupportedDtypeError, WorkloadError
+from tests.house.refusal import DEVICE, FEW, INF, MODEL, NAN, SHORT, WORK, refused, simulated
 
 # notes -----------------------------------------------------------------------------------------
 
@@ -104,9 +84,6 @@ def test_flags_and_bytes_are_no_numbers_or_names(call, kind, match):
 
 # scheduling ------------------------------------------------------------------------------------
 
-WORK = {"prompt_tokens": 1024, "output_tokens": 128, "concurrency": 32}
-NAN, INF = float("nan"), float("inf")
-
 
 @pytest.mark.parametrize(
     ("mechanism", "setting", "values"),
@@ -166,11 +143,6 @@ def test_names_of_mechanisms(name):
 # simulations -----------------------------------------------------------------------------------
 
 NONE_ANSWERED = lk.Arrivals.poisson(1.0, requests=5, prompt_tokens=200_000, output_tokens=8)
-FEW = lk.Arrivals.poisson(1.0, requests=5, prompt_tokens=20, output_tokens=5)
-
-
-def simulated(arrivals=FEW, **options):
-    return lk.simulate(MODEL, DEVICE, arrivals=arrivals, **options)
 
 
 @pytest.mark.parametrize("length", [0, -1, 1.5, NAN, INF, 1e300, 10**400, True, None, "x", [5]])
@@ -262,171 +234,3 @@ def test_a_stream_too_short_to_tell_the_capacity_says_so():
     burst = lk.Arrivals.poisson(1e4, requests=50, prompt_tokens=640, output_tokens=8)
     assert any("too short to tell the capacity" in note for note in simulated(burst).notes)
     assert not any("too short" in note for note in simulated(burst, overload="run").notes)
-
-
-# verbs -----------------------------------------------------------------------------------------
-
-POINT = {"model": MODEL, "hardware": DEVICE, "workload": SHORT}
-
-
-def books():
-    return lk.ledger(MODEL, DEVICE, workload=SHORT)
-
-
-def room(**options):
-    return lk.capacity(MODEL, DEVICE, **options)
-
-
-def loaded(**options):
-    return lk.steady_state(MODEL, DEVICE, workload=WORK, **options)
-
-
-MEASURED = {"prompt_tokens": 8, "output_tokens": 8, "concurrency": 1}
-
-
-@pytest.mark.parametrize(
-    ("call", "match"),
-    [
-        (lambda: lk.ledger("a" * 5000, DEVICE, workload=SHORT), "no built-in model"),
-        (lambda: lk.ledger(MODEL, DEVICE, 5, SHORT), "deployment"),
-        (lambda: lk.ledger(MODEL, DEVICE, {5: 1}, SHORT), "fields of a deployment"),
-        (lambda: lk.ledger(MODEL, DEVICE, None, {5: 1}), "fields of a workload"),
-        (lambda: lk.ledger(MODEL, DEVICE, None, SHORT, calibration=5), "calibration"),
-        (lambda: books().at(5), "workload"),
-        (lambda: books().chart(zz=1), "'zz'"),
-        (lambda: books().chart(table=1), "'table'"),
-        (lambda: books().chart(kind=None), "kind of chart"),
-        (lambda: lk.compare([books()]).chart(zz=1), "'zz'"),
-        (lambda: lk.compare(None), "list of points"),
-        (lambda: lk.compare(5), "list of points"),
-        (lambda: lk.compare([]), "at least one point"),
-        (lambda: lk.compare([{5: 1, "x": 2}]), "unknown keys"),
-        (lambda: lk.compare([POINT], trail=("prompt_tokens", [True])), "trail"),
-        (lambda: lk.compare([POINT], trail=("prompt_tokens", [10**400])), "trail"),
-        (lambda: loaded(prefill_workers=NAN, decode_workers=1), "workers"),
-        (lambda: loaded(prefill_workers="2", decode_workers="x"), "workers"),
-        (lambda: loaded(prefill_workers=-2, decode_workers=1), "workers"),
-        (lambda: loaded(prefill_workers=1.5, decode_workers=1), "workers"),
-        (lambda: loaded(prefill_workers=1, decode_workers=INF), "workers"),
-        (lambda: loaded(prefill_workers=10**400, decode_workers=1), "workers"),
-        (lambda: loaded(prefix_hit_rate="x"), "prefix_hit_rate"),
-        (lambda: loaded(prefix_hit_rate=NAN), "prefix_hit_rate"),
-        (lambda: loaded(calibration=5), "calibration"),
-        (lambda: simulated(calibration=5), "calibration"),
-        (lambda: room(workload="x"), "workload"),
-        (lambda: room(pool_bytes="x"), "pool_bytes"),
-        (lambda: room(pool_bytes=0), "pool_bytes"),
-        (lambda: room().ideal_bytes(-1), "tokens"),
-        (lambda: room().ideal_bytes(1, "zz"), "devices"),
-        (lambda: room().swap_blocks("x"), "swap_bytes"),
-        (lambda: room().swap_blocks(-1), "swap_bytes"),
-        (lambda: room().max_concurrency(0), "tokens"),
-        (lambda: room().max_concurrency(NAN), "tokens"),
-        (lambda: room().reserved_bytes("x"), "tokens"),
-        (lambda: room().fits(0), "tokens"),
-        (lambda: room().transfer_bytes(-1), "prompt_tokens"),
-        (lambda: room().llamacpp(zz=1), "'zz'"),
-        (lambda: lk.cache_table(None, [1]), "models"),
-        (lambda: lk.cache_table(MODEL, [1]), "models"),
-        (lambda: lk.cache_table([MODEL], 5), "contexts"),
-        (lambda: lk.cache_table([MODEL], ["x"]), "contexts"),
-        (lambda: lk.cache_table([MODEL], [NAN]), "contexts"),
-        (lambda: lk.cache_table([MODEL], [10**9]), "no model reaches"),
-        (lambda: lk.calibrate(None, MODEL, DEVICE), "measured points"),
-        (lambda: lk.calibrate("x", MODEL, DEVICE), "measured points"),
-        (lambda: lk.calibrate([5], MODEL, DEVICE), "measured points"),
-        (lambda: lk.calibrate([], MODEL, DEVICE), "nothing to calibrate on"),
-        (lambda: lk.calibrate(MEASURED | {"tpot_s": "x"}, MODEL, DEVICE), "tpot_s"),
-        (lambda: lk.calibrate(MEASURED | {"tpot_s": 0.01, "concurrency": NAN}, MODEL, DEVICE),
-         "concurrency"),
-        (lambda: lk.set_language("fr"), "unknown language"),
-        (lambda: lk.set_language(["zh"]), "unknown language"),
-        (lambda: lk.set_language(None), "language"),
-    ],
-)  # fmt: skip
-def test_verbs(call, match):
-    refused(call, match)
-
-
-def test_a_pool_that_is_none_is_said_in_words():
-    assert "no pool, " in repr(lk.capacity("llama-3.1-70b", DEVICE))
-
-
-def test_fields_of_a_workload_do_wherever_a_workload_does():
-    assert books().at({"prompt_tokens": 16, "output_tokens": 8}).workload.prompt_tokens == 16
-    assert room(workload=SHORT).max_model_len == 16
-
-
-# files and commands ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "match"),
-    [
-        ("deep.json", "[" * 50_000, "nested too deeply"),
-        ("digits.json", '{"a": ' + "1" * 5000 + "}", "cannot be read"),
-        ("broken.json", '{"a": ', "broken JSON"),
-        ("kind.json", '{"metadata": 5, "metrics": 5}', "unknown result format"),
-    ],
-)
-def test_results_of_load_tests(tmp_path, name, content, match):
-    path = tmp_path / name
-    path.write_text(content, encoding="utf-8")
-    refused(lambda: lk.loadtest.read(path), match)
-
-
-@pytest.mark.parametrize(
-    ("columns", "match"),
-    [
-        (5, "columns"), ({"zz": "ctx"}, "no columns of ours"), ({"itl_s": 5}, "itl_s"),
-        ({"itl_s": ("ctx", "x")}, "factor"), ({"itl_s": "zz"}, "does not have"),
-        ({5: "ctx"}, "no columns of ours"), ({"itl_s": "ctx"}, "not a number"),
-    ],
-)  # fmt: skip
-def test_columns_of_plain_files(tmp_path, columns, match):
-    path = tmp_path / "rows.csv"
-    path.write_text("ctx,itl\nx,1\n", encoding="utf-8")
-    refused(lambda: lk.loadtest.read(path, columns=columns), match)
-
-
-@pytest.mark.parametrize(
-    ("call", "match"),
-    [
-        (lambda: lk.loadtest.read("\0"), "null byte"),
-        (lambda: lk.loadtest.read(None), "path"),
-        (lambda: lk.Calibration.load("nowhere.json"), "calibration"),
-        (lambda: lk.load_model(pathlib.Path("\0")), "null byte"),
-        (lambda: lk.load_model(None), "model reference"),
-        (lambda: lk.save_figure(books().chart(), 5), "path"),
-        (lambda: lk.save_figure(books().chart(), "figure.zz"), "format"),
-        (lambda: lk.save_figure(books().chart(), "figure.svg", scale="x"), "scale"),
-        (lambda: lk.save_figure(5, "figure.svg"), "no chart"),
-        (lambda: books().chart(language="fr"), "language"),
-        (lambda: books().chart(theme="zz"), "theme"),
-        (lambda: lk.widgets.ConfigDrop(zz=1), "'zz'"),
-        (lambda: lk.widgets.ConfigDrop(5), "config"),
-    ],
-)
-def test_paths_and_options(call, match):
-    refused(call, match)
-
-
-@pytest.mark.parametrize(
-    "command",
-    [["figures", "--out", "{}/taken/out"], ["figures", "--html", "{}/taken/x.html"],
-     ["report", MODEL, "--out", "{}/taken/x.md"]],
-)  # fmt: skip
-def test_places_that_cannot_be_made(tmp_path, capsys, command):
-    (tmp_path / "taken").write_text("a file")
-    assert main([word.format(tmp_path) for word in command]) == 2
-    told = capsys.readouterr().err
-    assert "cannot read or write there" in told
-    assert "Fix: " in told
-
-
-def test_a_terminal_without_the_signs_shows_the_report():
-    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
-    command = [sys.executable, "-m", "ledgerkit", "report", MODEL]
-    done = subprocess.run(command, env=environment, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr.decode()
-    assert b"?" in done.stdout

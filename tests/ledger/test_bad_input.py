@@ -159,7 +159,7 @@ def test_devices(change, match):
 def test_a_device_without_the_dtype():
     model = world.model(world.LLAMA_8B)
     integer = Hardware(**(DEVICE | {"peak_flop_per_s": {"int8": 1e15}}))
-    refused(UnsupportedDtypeError, "no matrix peak for",
+    refused(UnsupportedDtypeError, "multiplies in none of",
             lambda: lk.ledger(model, integer, None, WORK))  # fmt: skip
     # fp8 weights on a device without fp8: computed in bf16, and said so
     books = lk.ledger(model, DEVICE, {"weights": "fp8"}, WORK)
