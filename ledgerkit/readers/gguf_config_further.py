@@ -207,6 +207,16 @@ def _nemotron_h(meta: Metadata) -> Config:
     layers = meta.layers()
     attends, kv_heads = mixer_layers(meta)
     widths = meta.per_layer("feed_forward_length", layers)
+    drafts = meta.count("nextn_predict_layers", 0)
+    if drafts > 1 or drafts >= layers or (drafts and not (attends[-1] and widths[-1])):
+        raise UnsupportedArchitectureError(
+            f"{meta.path}: these MTP blocks of {meta.architecture} are not known",
+            given={"nextn_predict_layers": drafts, "feed_forward_length": widths},
+            allowed="no block, or one with attention and an MLP or experts",
+            fix="give the file that was converted without them",
+        )  # fmt: skip
+    layers -= drafts
+    attends, widths = attends[:layers], widths[:layers]
     inner, heads = meta.size("ssm.inner_size"), meta.size("ssm.time_step_rank")
     different = sorted(set(widths) - {0})
     if inner % heads or len(different) > 1:
@@ -227,6 +237,14 @@ def _nemotron_h(meta: Metadata) -> Config:
         "model_type": "nemotron_h",
         "hidden_size": hidden,
         "layers_block_type": kinds,
+        **(
+            {
+                "num_nextn_predict_layers": 1,
+                "mtp_layers_block_type": ["attention", "moe" if moe else "mlp"],
+            }
+            if drafts
+            else {}
+        ),
         "num_attention_heads": attention_heads,
         "num_key_value_heads": kv_heads,
         "head_dim": head_width(meta, hidden, attention_heads),

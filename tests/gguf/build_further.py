@@ -237,6 +237,23 @@ def nemotron_h_moe() -> Plan:
     return nemotron_h(moe=True)
 
 
+def nemotron_h_moe_mtp() -> Plan:
+    """One MTP block, which has both: attention and experts."""
+    plan = nemotron_h(moe=True)
+    plan.keys |= {"block_count": LAYERS + 1, "nextn_predict_layers": 1,
+                  "attention.head_count_kv": [0, 0, KV_HEADS, 0, KV_HEADS],
+                  "feed_forward_length": [0, 128, 0, 128, 128]}  # fmt: skip
+    at = f"blk.{LAYERS}."
+    for name, ne in list(plan.tensors.items()):
+        for source in ("blk.2.", "blk.3."):
+            if name.startswith(source):
+                plan.tensors[name.replace(source, at)] = ne
+    plan.add(at, post_attention_norm=(HIDDEN,), nextn__eh_proj__weight=(2 * HIDDEN, HIDDEN),
+             nextn__enorm__weight=(HIDDEN,), nextn__hnorm__weight=(HIDDEN,),
+             nextn__shared_head_norm__weight=(HIDDEN,))  # fmt: skip
+    return plan
+
+
 def jamba() -> Plan:
     """Mamba-1 with attention in the third layer, experts in every second."""
     state, kernel, rank, inner = 16, 4, 16, 2 * HIDDEN
@@ -284,6 +301,7 @@ FURTHER: dict[str, Callable[[], Plan]] = {
     for function in (arcee, cohere2, command_r, dots1, ernie4_5, ernie4_5_moe, exaone4,
                      exaone4_windows, gemma3n,
                      glm4, granite, granitemoe, hunyuan_dense, hunyuan_moe, internlm2, jamba,
-                     minimax_m2, mistral3, nemotron_h, nemotron_h_moe, olmo2, olmo3, olmoe,
+                     minimax_m2, mistral3, nemotron_h, nemotron_h_moe,
+                     nemotron_h_moe_mtp, olmo2, olmo3, olmoe,
                      qwen2vl, qwen3vl, qwen3vlmoe, seed_oss, smollm3, starcoder2)
 }  # fmt: skip

@@ -92,8 +92,8 @@ SAME = {"bailing_moe": "sarvam_moe", "mimo_v2": "mimo_v2_flash", "qwen2_vl_text"
 BARE = {"mistral4"}
 """Text models that transformers has without their heads."""
 ELSEWHERE = {"mixtral_single_experts", "step35", "step35_mtp", "dbrx"}
-"""The first is Mixtral once more; transformers has Step's text model in no list, and DBRX's parts of a
-config in classes of their own: tests/oracle counts them."""
+"""The first is Mixtral once more; transformers has Step's text model in no list, and DBRX's config
+in several classes: tests/oracle counts them."""
 
 
 @pytest.mark.oracle

@@ -34,9 +34,12 @@ REFUSED: dict[str, tuple[str, Callable[[build.Plan], object], type[LedgerError],
     "shared experts of another width": (
         "exaone_moe", lambda p: p.keys.update(expert_shared_feed_forward_length=192),
         CheckpointError, "shared experts"),
-    "an MTP block of Nemotron": (
-        "nemotron_h_moe", lambda p: p.keys.update(nextn_predict_layers=1),
-        UnsupportedArchitectureError, "nextn_predict_layers"),
+    "two MTP blocks of Nemotron": (
+        "nemotron_h_moe", lambda p: p.keys.update(nextn_predict_layers=2),
+        UnsupportedArchitectureError, "MTP blocks of nemotron_h_moe"),
+    "an MTP block of Nemotron without experts": (
+        "nemotron_h_moe_mtp", lambda p: p.keys.update(feed_forward_length=[0, 128, 0, 128, 0]),
+        UnsupportedArchitectureError, "MTP blocks of nemotron_h_moe"),
     "a block with attention and MLP": (
         "nemotron_h", lambda p: p.keys.update(feed_forward_length=[0, 512, 512, 512]),
         UnsupportedArchitectureError, "attention and an MLP"),
