@@ -125,7 +125,7 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
         "en": "the browser refused: copy from the Python below",
     },
     "widget.copy_link": {"zh": "复制链接", "en": "Copy link"},
-    "widget.link": {"zh": "链接", "en": "link"},
+    "widget.link": {"zh": "链接", "en": "Link"},
     "widget.link.refused": {
         "zh": "链接里的 {name}={value} 在这里用不了：显示默认值。",
         "en": "{name}={value} in the link cannot be used here: the default is shown.",

@@ -322,10 +322,9 @@ def select(
 
 
 def steps(options: Iterable[tuple[str, int]], value: int, *, label: str) -> w.SelectionSlider:
-    """Build a slider over listed values, its value shown at the right."""
-    listed = list(options)
-    nearest = min((v for _, v in listed), key=lambda v: abs(v - value))
+    """Build a slider over listed values, one of them chosen and shown at the right."""
     return w.SelectionSlider(
-        options=listed, value=nearest, description=label, tooltip=label, continuous_update=True,
-        layout=w.Layout(width="auto"), style={"description_width": "96px"},
+        options=list(options), value=value, description=label, tooltip=label,
+        continuous_update=True, layout=w.Layout(width="auto"),
+        style={"description_width": "96px"},
     )  # fmt: skip

@@ -223,7 +223,9 @@ class LoadTestDoctor(DeploymentPanel):
         arguments += [f"deployment={deployment_code(self._deployment())}", f"at={at}"]
         polars = "import polars as pl\n" if self._source.startswith("pl.") else ""
         options = f"language={self.language!r}, theme={self.theme!r}"
-        self._words.value = f"<pre>{html.escape(found.text(self.language))}</pre>"
+        verdict, *reasons = map(html.escape, found.text(self.language).splitlines())
+        told = "".join(f"<p>{reason}</p>" for reason in reasons)
+        self._words.value = f"<div class='ledgerkit-verdict'><h4>{verdict}</h4>{told}</div>"
         self._show(
             chart,
             f"import ledgerkit as lk\n{polars}\nresults = {self._source}\n"

@@ -23,8 +23,8 @@ _SHEET = """
   .ledgerkit .ledgerkit-body { grid-template-columns: 264px minmax(0, 1fr);
     grid-template-rows: auto 1fr; }
   .ledgerkit .ledgerkit-side { grid-row: 1 / span 2; }
-  .ledgerkit .ledgerkit-detail { grid-column: 2; display: grid !important; gap: 4px 48px;
-    grid-template-columns: repeat(2, minmax(0, 1fr)); align-items: start; }
+  .ledgerkit .ledgerkit-detail { grid-column: 2; display: grid !important; gap: 4px 32px;
+    grid-template-columns: repeat(2, minmax(0, 1fr)); align-items: start; padding-left: 24px; }
 }
 .ledgerkit .ledgerkit-detail.ledgerkit-wide { display: flex !important; }
 .ledgerkit th[scope="row"] { min-width: 11em; }
@@ -33,12 +33,13 @@ _SHEET = """
     column-gap: 22px; }
   .ledgerkit th[scope="row"] { min-width: 6em; }
   .ledgerkit .ledgerkit-side { grid-row: 1; }
-  .ledgerkit .ledgerkit-detail { grid-column: 3; display: flex !important; }
+  .ledgerkit .ledgerkit-detail { grid-column: 3; display: flex !important; padding-left: 6px; }
 }
 .ledgerkit .ledgerkit-figure { transition: opacity 0.1s; }
 .ledgerkit .lm-Widget, .ledgerkit .widget-html-content { color: var(--lk-ink); }
 .ledgerkit .widget-checkbox label { overflow: visible; color: var(--lk-ink); font-size: 13px; }
 .ledgerkit .widget-label { color: var(--lk-mute); text-align: left; font-size: 13px; }
+.ledgerkit .widget-hslider { margin-left: 2px; }
 .ledgerkit .widget-hslider .widget-readout { min-width: 44px; max-width: none; width: auto;
   flex-shrink: 0; overflow: visible; white-space: nowrap; }
 .ledgerkit .widget-readout { color: var(--lk-ink); font-weight: 700; font-size: 13px; }
@@ -79,12 +80,18 @@ _SHEET = """
   vertical-align: top; }
 .ledgerkit td:first-child, .ledgerkit th:first-child { text-align: left; padding-left: 0;
   white-space: normal; }
-.ledgerkit .ledgerkit-left :is(td, th) { text-align: left; white-space: normal;
-  overflow-wrap: anywhere; }
+.ledgerkit .ledgerkit-left :is(td, th) { text-align: left; white-space: normal; }
+.ledgerkit .ledgerkit-left td:last-child { overflow-wrap: anywhere; }
+.ledgerkit .ledgerkit-left table { margin-bottom: 14px; }
+.ledgerkit .ledgerkit-left :is(h1, h2) { margin: 14px 0 6px; color: var(--lk-ink); }
+.ledgerkit h1 { font-size: 17px; }
+.ledgerkit h2 { font-size: 15px; }
 .ledgerkit thead th { border-bottom: 1px solid var(--lk-grid); }
 .ledgerkit .ledgerkit-swatch { display: inline-block; width: 11px; height: 11px;
   margin-right: 8px; }
-.ledgerkit pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: 12px;
+.ledgerkit .ledgerkit-verdict p { margin: 2px 0; max-width: 46em; }
+.ledgerkit pre { white-space: pre-wrap; word-break: normal;
+  overflow-wrap: anywhere; font-size: 12px;
   line-height: 1.5; background: var(--lk-free); color: var(--lk-ink); padding: 10px 12px;
   margin: 6px 0; border-radius: 4px; font-family: var(--jp-code-font-family, monospace); }
 .ledgerkit summary { cursor: pointer; font-size: 13px; color: var(--lk-ink); padding: 4px 0; }

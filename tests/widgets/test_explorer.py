@@ -144,6 +144,17 @@ def test_a_saved_json_can_be_drawn_again(explorer, tmp_path: Path):
     assert json.dumps(again.to_dict()["layer"]) == json.dumps(explorer.chart.to_dict()["layer"])
 
 
+def test_a_slider_stands_where_the_value_is(explorer):
+    slider = explorer._controls["prompt_tokens"]
+    for value, label in ((624, "624"), (8192, "8K"), (5000, "4.9K")):
+        explorer.prompt_tokens = value
+        assert (slider.value, slider.label, explorer.prompt_tokens) == (value, label, value)
+    slider.value = 1024
+    until(lambda: explorer.prompt_tokens == 1024 and "prompt_tokens=1024" in explorer.code)
+    explorer.language = "zh"
+    assert explorer._controls["prompt_tokens"].value == 1024
+
+
 def test_the_page_gets_the_file(explorer, monkeypatch):
     sent = []
     monkeypatch.setattr(

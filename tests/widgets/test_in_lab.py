@@ -125,7 +125,8 @@ def test_explorer_copies_its_python(page: Page) -> None:
     widget.get_by_role("status").filter(has_text="Copied").wait_for(timeout=WAIT_MS)
     copied = page.evaluate("() => navigator.clipboard.readText()")
     assert copied.startswith("import ledgerkit as lk\n\nbooks = lk.ledger(")
-    assert copied.strip() in (widget.locator("pre").last.text_content() or "")
+    shown = widget.locator("pre").filter(has_text="import ledgerkit")
+    assert copied.strip() == (shown.text_content() or "").strip()
 
 
 @pytest.mark.parametrize(("kind", "start"), [("SVG", b"<svg"), ("PNG", b"\x89PNG")])
@@ -205,7 +206,7 @@ def test_doctor_reads_an_upload_and_gives_a_verdict(page: Page, tmp_path: Path) 
     path = Results.from_cells(ROWS).save(tmp_path / "results.parquet")
     upload(widget, path)
     before = drawn(widget)
-    assert "95% interval" in (widget.locator("pre").first.text_content() or "")
+    assert "95% interval" in (widget.locator(".ledgerkit-verdict").text_content() or "")
     # the picture before the choice: afterwards it may be the new one already
     widget.get_by_label("figure", exact=True).select_option(label="sensitivity")
     redrawn(widget, before)
