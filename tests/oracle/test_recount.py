@@ -205,6 +205,7 @@ WRAPPED = {
     "idefics3": ("llama", "llama"),
     "internvl": ("qwen2", "qwen2"),
     "internvl of another": ("qwen3", "qwen3"),
+    "lfm2_vl": ("lfm2", "lfm2"),
     "llava": ("llama", "llama"),
     "llava of another": ("mistral", "mistral"),
     "llava_next": ("mistral", "mistral"),

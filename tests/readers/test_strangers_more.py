@@ -229,6 +229,26 @@ def test_counts_and_cache(row: Row) -> None:
     assert model.cache_bytes(0) == row.fixed_bytes
 
 
+def test_what_files_do_not_say_is_not_guessed() -> None:
+    """Both were found by leaving fields out and comparing with the model classes."""
+    config = lk.load_model("deepseek-v4-pro")._config
+    for name, value, match in (
+        ("compress_ratios", None, "how each layer compresses"),
+        ("n_shared_experts", 2, "n_shared_experts"),
+    ):
+        with pytest.raises((ConfigError, UnsupportedArchitectureError), match=match):
+            lk.load_model(dict(config) | {name: value})
+    mimo = dict(lk.load_model("mimo-v2-flash")._config)
+    with pytest.raises(UnsupportedArchitectureError, match="n_shared_experts"):
+        lk.load_model(mimo | {"n_shared_experts": 1})
+
+
+def test_the_text_part_of_lfm2_vl() -> None:
+    config = {"model_type": "lfm2_vl", "downsample_factor": 2, "image_token_id": 396,
+              "max_tiles": 10, "text_config": LFM2, "vision_config": {}}  # fmt: skip
+    assert lk.load_model(config).parameter_count == lk.load_model(LFM2).parameter_count
+
+
 @pytest.mark.parametrize(("source", "change", "match"), [
     ("tiiuae/Falcon3-10B-Base", {"activation": "relu"}, "activation"),
     ("tiiuae/falcon-11B", {"ff_factor": 3}, "ff_factor"),

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from ledgerkit.errors import ConfigError
 from ledgerkit.readers.families._common import Frame, draft_row, read_frame, require
 from ledgerkit.readers.fields import MAX_LAYERS, Fields
 from ledgerkit.readers.rows import Architecture, Layer, MtpPlan, Row, attention_row, ffn_row
@@ -149,9 +150,9 @@ def _ratios(fields: Fields, frame: Frame, blocks: int) -> tuple[list[int], int]:
         rates.finish()
     if types is not None:
         listed = [known[kind] for kind in types]
-    if listed is None:  # two heavily compressed layers, then alternating
-        first, second = _TYPES["heavily_compressed_attention"], _INDEXED
-        listed = [first if i < 2 or i % 2 else second for i in range(frame.layers)]
+    if listed is None:  # the published models differ in it, and in the class default
+        raise ConfigError("the config does not say how each layer compresses",
+                          fix="state compress_ratios or layer_types")  # fmt: skip
     require(len(listed) in (frame.layers, frame.layers + blocks),
             "compress_ratios must have one entry for each layer, and may have one for MTP",
             len(listed))  # fmt: skip

@@ -17,7 +17,6 @@ from ledgerkit.readers.blocks import (
     gqa_projections,
     routed_experts,
     router,
-    shared_expert,
 )
 from ledgerkit.readers.families._common import Frame, joint_rows, read_frame, require
 from ledgerkit.readers.fields import Fields
@@ -30,7 +29,6 @@ _COMMON = {
     "attention_bias": False,
     "add_swa_attention_sink_bias": False,
     "add_full_attention_sink_bias": False,
-    "n_shared_experts": None,
     # no file states it; the published checkpoints of both model types carry three blocks
     "num_nextn_predict_layers": 3,
 }
@@ -150,12 +148,11 @@ def _ffns(
     intermediate = fields.size("intermediate_size")
     experts = fields.size("n_routed_experts")
     width = fields.size("moe_intermediate_size")
-    shared = fields.count("n_shared_experts") * width
+    fields.only("n_shared_experts", 0, why="this model type has no shared experts")
     moe = MoeFfn(
         num_experts=experts,
         num_experts_per_tok=fields.size("num_experts_per_tok"),
         moe_intermediate_size=width,
-        shared_intermediate_size=shared,
         n_group=fields.size("n_group", default=1, rule="one group"),
         topk_group=fields.size("topk_group", default=1, rule="one group"),
     )
@@ -164,7 +161,6 @@ def _ffns(
         *norm,
         *router(hidden, experts, correction=correction, dtype="fp32"),
         *routed_experts(hidden, width, experts),
-        *(shared_expert(hidden, shared) if shared else ()),
     ]
     dense = DenseFfn(intermediate_size=intermediate)
     return (dense, [*norm, *dense_mlp(hidden, intermediate)]), (moe, rows)
