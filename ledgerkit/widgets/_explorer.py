@@ -89,6 +89,7 @@ class Explorer(DeploymentPanel):
         self.ledger: Ledger | None = None
         self._numbers, self._accounts, self._formula = w.HTML(), w.HTML(), w.HTML()
         self._address = w.HTML()
+        self._listed = frozenset(models()["slug"])
         self._explainer = w.VBox()
         self._build()
         self._refresh()
@@ -186,7 +187,7 @@ class Explorer(DeploymentPanel):
     def _write_link(self) -> None:
         """Let the link follow the state; a model of one's own has none."""
         state = {name: getattr(self, name) for name in (*FIELDS, "trail", "language", "theme")}
-        self.link = write_link(state) if self.model in set(models()["slug"]) else ""
+        self.link = write_link(state) if self.model in self._listed else ""
         self._toolbar.link = self.link
         self._address.value = (
             f"<details><summary>{html.escape(self.text('widget.link'))}</summary>"
