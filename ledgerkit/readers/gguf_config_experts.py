@@ -253,6 +253,26 @@ def _exaone_moe(meta: Metadata) -> Config:
     }
 
 
+def _hy_v3(meta: Metadata) -> Config:
+    blocks = without_mtp(meta)
+    width, shared = meta.size("expert_feed_forward_length"), meta.count("expert_shared_count", 0)
+    whole = meta.count("expert_shared_feed_forward_length", shared * width)
+    if whole % width:
+        raise CheckpointError(f"{meta.path}: expert_shared_feed_forward_length is no multiple of "
+                              "an expert's width", given=whole, allowed=str(width))  # fmt: skip
+    return {
+        **base(meta),
+        **_experts(meta),
+        **blocks,
+        "model_type": "hy_v3",
+        "attention_bias": "blk.0.attn_q.bias" in meta.tensors,
+        "intermediate_size": meta.size("feed_forward_length"),
+        "num_experts": meta.size("expert_count"),
+        "num_shared_experts": whole // width,
+        "mlp_layer_types": _sparse(meta, blocks["num_hidden_layers"]),
+    }
+
+
 def _mistral4(meta: Metadata) -> Config:
     return {"num_hidden_layers": meta.layers(), **latent(meta), "model_type": "mistral4"}
 
@@ -261,6 +281,7 @@ EXPERTS: dict[str, Callable[[Metadata], Config]] = {
     "afmoe": _afmoe,
     "bailingmoe2": _bailingmoe2,
     "exaone-moe": _exaone_moe,
+    "hy_v3": _hy_v3,
     "laguna": _laguna,
     "mimo2": _mimo2,
     "mistral4": _mistral4,

@@ -132,19 +132,48 @@ def _dbrx(meta: Metadata) -> Config:
     }
 
 
+def _falcon(meta: Metadata) -> Config:
+    config = base(meta)
+    kv_heads, two_norms = config["num_key_value_heads"], "blk.0.attn_norm_2.weight" in meta.tensors
+    return {
+        "model_type": "falcon",
+        "hidden_size": config["hidden_size"],
+        "num_hidden_layers": config["num_hidden_layers"],
+        "num_attention_heads": config["num_attention_heads"],
+        "num_kv_heads": kv_heads,
+        "multi_query": kv_heads == 1,
+        "new_decoder_architecture": two_norms,
+        "parallel_attn": True,
+        "ffn_hidden_size": meta.size("feed_forward_length"),
+        "bias": "blk.0.attn_qkv.bias" in meta.tensors,
+        "vocab_size": config["vocab_size"],
+        "max_position_embeddings": config["max_position_embeddings"],
+        "tie_word_embeddings": config["tie_word_embeddings"],
+    }
+
+
+def _phi2(meta: Metadata) -> Config:
+    config = dense("phi", meta)
+    del config["head_dim"]  # the class has no such field: head_width has seen to it
+    return config
+
+
 PLAIN: dict[str, Callable[[Metadata], Config]] = {
     "apertus": _apertus,
     "baichuan": partial(dense, "llama"),
     "chatglm": _chatglm,
     "dbrx": _dbrx,
     "exaone": partial(dense, "llama"),
+    "falcon": _falcon,
     "gemma": partial(dense, "gemma"),
+    "jais2": partial(_biased, "jais2"),
     "lfm2": _lfm2,
     "lfm2moe": _lfm2moe,
     "mamba2": _mamba2,
     "minicpm": partial(_biased, "llama"),
     "nemotron": partial(_biased, "nemotron"),
     "olmo": partial(dense, "olmo"),
+    "phi2": _phi2,
     "stablelm": _stablelm,
 }
 """Further architectures, by their translators."""

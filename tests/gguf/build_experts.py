@@ -179,8 +179,26 @@ def exaone_moe_mtp() -> Plan:
     return exaone_moe(blocks=1)
 
 
+def hy_v3(*, blocks: int = 0) -> Plan:
+    """Its correction has no suffix; MTP blocks have experts too."""
+    keys = {"expert_shared_feed_forward_length": INNER, "nextn_predict_layers": blocks}
+    plan = sparse("hy_v3", keys, blocks=blocks, correction=False, qk_norm=True)
+    for layer in range(LAYERS, LAYERS + blocks):
+        _without(plan, "ffn_gate", "ffn_up", "ffn_down", layers=[layer])
+        experts(plan, layer, HIDDEN, INNER, 8)
+        _shared(plan, layer, INNER)
+        draft(plan, layer)
+    for layer in range(1, LAYERS + blocks):
+        plan.tensors[f"blk.{layer}.exp_probs_b"] = (8,)
+    return plan
+
+
+def hy_v3_mtp() -> Plan:
+    return hy_v3(blocks=1)
+
+
 EXPERTS: dict[str, Callable[[], Plan]] = {
     function.__name__: function
-    for function in (afmoe, bailingmoe2, exaone_moe, exaone_moe_mtp, laguna, laguna_m, mimo2,
-                     mimo2_mtp, mistral3_moe, phimoe, step35, step35_mtp)
+    for function in (afmoe, bailingmoe2, exaone_moe, exaone_moe_mtp, hy_v3, hy_v3_mtp, laguna,
+                     laguna_m, mimo2, mimo2_mtp, mistral3_moe, phimoe, step35, step35_mtp)
 }  # fmt: skip

@@ -124,8 +124,43 @@ def mamba2() -> Plan:
     return plan
 
 
+def falcon(*, kv_heads: int = 1) -> Plan:
+    """One norm before both blocks, or one for each."""
+    plan = _without(decoder("falcon", kv_heads=kv_heads, fused_qkv=True), "ffn_gate", "ffn_norm")
+    del plan.keys["attention.layer_norm_rms_epsilon"]
+    plan.keys["attention.layer_norm_epsilon"] = 1e-5
+    plan.add("", output_norm__bias=(HIDDEN,))
+    for layer in range(LAYERS):
+        plan.add(f"blk.{layer}.", attn_norm__bias=(HIDDEN,))
+        if kv_heads > 1:
+            plan.add(f"blk.{layer}.", attn_norm_2=(HIDDEN,), attn_norm_2__bias=(HIDDEN,))
+    return plan
+
+
+def falcon_40b() -> Plan:
+    return falcon(kv_heads=2)
+
+
+def phi2() -> Plan:
+    plan = _layer_norms(_without(decoder("phi2", kv_heads=4, qkv_bias=True), "ffn_gate"))
+    plan.add("", output__bias=(VOCAB,))
+    for layer in range(LAYERS):
+        at = f"blk.{layer}."
+        del plan.tensors[at + "ffn_norm.weight"], plan.tensors[at + "ffn_norm.bias"]
+        plan.add(at, attn_output__bias=(HIDDEN,), ffn_up__bias=(WIDTH,), ffn_down__bias=(HIDDEN,))
+    return plan
+
+
+def jais2() -> Plan:
+    plan = _layer_norms(_without(decoder("jais2", qkv_bias=True), "ffn_gate"))
+    for layer in range(LAYERS):
+        plan.add(f"blk.{layer}.", attn_output__bias=(HIDDEN,), ffn_up__bias=(WIDTH,),
+                 ffn_down__bias=(HIDDEN,))  # fmt: skip
+    return plan
+
+
 PLAIN: dict[str, Callable[[], Plan]] = {
     function.__name__: function
-    for function in (apertus, baichuan, chatglm, dbrx, exaone, gemma, lfm2, lfm2moe, mamba2,
-                     minicpm, nemotron, olmo, stablelm)
+    for function in (apertus, baichuan, chatglm, dbrx, exaone, falcon, falcon_40b, gemma, jais2,
+                     lfm2, lfm2moe, mamba2, minicpm, nemotron, olmo, phi2, stablelm)
 }  # fmt: skip
