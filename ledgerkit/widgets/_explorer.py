@@ -11,7 +11,7 @@ import traitlets as t
 
 from ledgerkit._compare import compare
 from ledgerkit._ledger import Ledger
-from ledgerkit.catalog.models import models
+from ledgerkit.catalog.models import model_slugs
 from ledgerkit.charts.panel import explorer_specification
 from ledgerkit.widgets._accounts import (
     account_table,
@@ -89,7 +89,6 @@ class Explorer(DeploymentPanel):
         self.ledger: Ledger | None = None
         self._numbers, self._accounts, self._formula = w.HTML(), w.HTML(), w.HTML()
         self._address = w.HTML()
-        self._listed = frozenset(models()["slug"])
         self._explainer = w.VBox()
         self._build()
         self._refresh()
@@ -187,7 +186,7 @@ class Explorer(DeploymentPanel):
     def _write_link(self) -> None:
         """Let the link follow the state; a model of one's own has none."""
         state = {name: getattr(self, name) for name in (*FIELDS, "trail", "language", "theme")}
-        self.link = write_link(state) if self.model in self._listed else ""
+        self.link = write_link(state) if self.model in model_slugs() else ""
         self._toolbar.link = self.link
         self._address.value = (
             f"<details><summary>{html.escape(self.text('widget.link'))}</summary>"

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from ledgerkit._ledger import ledger
 from ledgerkit.catalog.hardware import hardware as hardware_frame
-from ledgerkit.catalog.models import models as models_frame
+from ledgerkit.catalog.models import model_slugs
 from ledgerkit.errors import LedgerError
 from ledgerkit.spec.cache import KV_DTYPES
 from ledgerkit.spec.deployment import Deployment, Workload
@@ -152,7 +152,7 @@ def _meanings() -> dict[str, Callable[[str], Any]]:
     """How the value of each name is read; a value that means nothing raises."""
     weights = {name: name for name in WEIGHT_DTYPES} | {AS_CHECKPOINT: None}
     listed: dict[str, Mapping[str, Any]] = {
-        "model": _same(models_frame()["slug"]), "hardware": _same(hardware_frame()["slug"]),
+        "model": _same(model_slugs()), "hardware": _same(hardware_frame()["slug"]),
         "weights": weights, "experts": weights, "kv_dtype": _same(KV_DTYPES),
         "trail": _same(TRAILS), "language": _same(LANGUAGES), "theme": _same(THEMES),
     }  # fmt: skip
