@@ -30,6 +30,10 @@ class Assembler:
 
     def _format(self, row: Row, layer: int) -> str:
         module = row.name.removesuffix(".weight").replace("{expert}", "0")
+        if self.rename is not str:
+            inner = "model.language_model." + module.removeprefix("model.")
+            names = (module, self.rename(module), "language_model." + module, inner)
+            module = "\n".join(dict.fromkeys(names))
         name = self.quantization.format_of(row, module, layer)
         return self.formats.get(name, name)
 

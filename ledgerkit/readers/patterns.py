@@ -23,7 +23,8 @@ class ModulePatterns:
     over the path of a parent. ``re:`` marks a regular expression anchored at the start.
 
     Modules are named with ``{layer}`` in place of their layer number, which is given apart: the
-    files hold up to a thousand names, most of them for single layers.
+    files hold up to a thousand names, most of them for single layers. A module of a multimodal
+    model has several names, one a line: tools write the prefix of the text model in several ways.
 
     Examples
     --------
@@ -79,18 +80,20 @@ class ModulePatterns:
         if found or not self.by_layer:
             return found
         names = self._of_layer.get(layer)
-        if names and ("" in names or _holds_start(names, module.partition("{layer}.")[2])):
+        inside = module.partition("\n")[0].partition("{layer}.")[2]
+        if names and ("" in names or _holds_start(names, inside)):
             return True
-        name = module.replace("{layer}", str(layer))
-        return any(regex.match(name) for regex in self._numbered)
+        full = module.replace("{layer}", str(layer)).split("\n")
+        return any(regex.match(name) for regex in self._numbered for name in full)
 
     def _match_any_layer(self, module: str) -> bool:
-        if self._plain:
-            parts = module.split(".")
+        for name in module.split("\n"):
+            parts = name.split(".")
             if any(_holds_start(self._plain, ".".join(parts[i:])) for i in range(len(parts))):
                 return True
-        name = module.replace("{layer}", "0")
-        return any(regex.match(name) for regex in self._regexes)
+            if any(regex.match(name.replace("{layer}", "0")) for regex in self._regexes):
+                return True
+        return False
 
 
 def _holds_start(names: set[str], path: str) -> bool:

@@ -230,6 +230,36 @@ def test_compressed_tensors_of_another_layout_are_refused(packed, bits):
         )
 
 
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "model.layers.*.self_attn*",
+        "model.language_model.layers.*.self_attn*",
+        "language_model.model.layers.*.self_attn*",
+        r"re:language_model\.model\.layers\.\d+\.self_attn",
+        r"re:^model\.language_model\.layers\.[0-3]\.self_attn",
+        "model.language_model.layers.1.self_attn",
+    ],
+)
+def test_patterns_with_the_prefix_of_a_multimodal_model(pattern):
+    """Tools write the modules of the text part under several names."""
+    text = {name: value for name, value in LLAMA.items() if name != "architectures"}
+    model = read(
+        {"model_type": "llava", "text_config": text, "vision_config": {}},
+        quant_method="modelopt",
+        quant_algo="FP8",
+        ignore=["lm_head", "vision_tower*", pattern],
+    )
+    found = {
+        (w.name.rpartition("layers.{layer}.")[2], layer): w.dtype
+        for group in model.groups
+        for w in group.weights
+        for layer in group.layers
+    }
+    assert found["self_attn.q_proj.weight", 1] == "fp16"
+    assert found["mlp.up_proj.weight", 1] == "fp8_static"
+
+
 def test_awq_under_the_names_of_its_own_file():
     model = read(LLAMA, quant_method="awq", w_bit=4, q_group_size=64, version="GEMM")
     assert formats(model)["mlp.up_proj", 0] == "int4_asym_g64"
