@@ -261,6 +261,12 @@ def calibrate(
     model, hardware, deployment, profile, efficiencies = resolve(model, hardware, deployment)
     table = build(model, deployment, hardware, efficiencies, profile)
     points, told = _points(measured)
+    if provenance is not None:
+        if not isinstance(provenance, dict):
+            raise LoadTestError("provenance is a dict of words", given=provenance,
+                                allowed="{'who': ..., 'engine': ...}",
+                                fix="leave provenance out")  # fmt: skip
+        told |= {str(key): str(value) for key, value in provenance.items()}
     if not points:
         raise LoadTestError(
             "nothing to calibrate on: no point has a positive tpot_s or itl_s", given=measured,
@@ -273,7 +279,7 @@ def calibrate(
     return Calibration(
         model=model.slug, hardware=hardware.slug, deployment=deployment, measured=points,
         learned=learned, residual=residual,
-        provenance=tuple(sorted({**told, **(provenance or {})}.items())),
+        provenance=tuple(sorted(told.items())),
     )  # fmt: skip
 
 

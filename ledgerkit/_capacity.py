@@ -21,7 +21,7 @@ from ledgerkit.costs.layout import check
 from ledgerkit.costs.memory import cache_room, holdings, stage_bytes
 from ledgerkit.costs.reserve import reserve_bytes
 from ledgerkit.errors import CapacityError, LedgerError
-from ledgerkit.spec._base import finite_number
+from ledgerkit.spec._base import finite_number, whole_number
 from ledgerkit.spec.deployment import Deployment, Workload
 from ledgerkit.spec.efficiency import Band
 from ledgerkit.spec.engine import EngineProfile
@@ -407,6 +407,4 @@ def _estimated_pool(
 
 
 def _whole(name: str, value: int, least: int) -> None:
-    if type(value) is not int or value < least:
-        raise CapacityError(f"{name} must be a whole number", given=value,
-                            allowed=f"{least} or more", fix=f"correct {name}")  # fmt: skip
+    whole_number(CapacityError, name, value, least)

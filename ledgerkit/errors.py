@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 __all__ = [
     "NOT_GIVEN",
@@ -50,6 +50,9 @@ class LedgerError(ValueError):
     tp must divide num_attention_heads (given: 3; allowed: 1, 2, 4, 8)
     """
 
+    _usually: ClassVar[tuple[str | None, str | None]] = (None, None)
+    """What is allowed, and what to do, where the error itself does not say it."""
+
     def __init__(
         self, what: str, *, given: Any = NOT_GIVEN, allowed: str | None = None,
         fix: str | None = None,
@@ -57,8 +60,9 @@ class LedgerError(ValueError):
         self.what = what
         self._shown = given is not NOT_GIVEN
         self.given = given if self._shown else None
-        self.allowed = allowed
-        self.fix = fix
+        usually_allowed, usual_fix = self._usually
+        self.allowed = allowed or usually_allowed
+        self.fix = fix or usual_fix
         super().__init__(self._text())
 
     def _text(self) -> str:
@@ -95,17 +99,25 @@ def _repr(value: Any) -> str:
 class ConfigError(LedgerError):
     """A model config that is missing a field, contradicts itself or holds absurd values."""
 
+    _usually = ("a config as it is published with its model", "correct the config")
+
 
 class UnsupportedArchitectureError(ConfigError):
     """A model type, or a field that shapes the architecture, that no reader knows."""
+
+    _usually = ("what the reader of this model type knows", "take another model, or ask for it")
 
 
 class CheckpointError(ConfigError):
     """A checkpoint file that is truncated, corrupt, hostile or at odds with its own config."""
 
+    _usually = ("a whole file, as its tool writes it", "get the file again from where it came from")
+
 
 class HubError(LedgerError):
     """A model hub that cannot be reached, refuses, or answers with something else."""
+
+    _usually = ("models that the hub gives out", "check the id, the connection and HF_ENDPOINT")
 
 
 class CatalogError(LedgerError):
@@ -146,6 +158,9 @@ class SweepCancelledError(LedgerError):
 
 class TechniqueError(LedgerError):
     """A technique that a model has already, lacks or cannot take, or a setting it lacks."""
+
+    _usually = ("what lk.techniques() lists for such a model",
+                "choose another technique, action or model")  # fmt: skip
 
 
 class SimulationCancelledError(LedgerError):

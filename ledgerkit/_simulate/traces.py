@@ -205,7 +205,7 @@ def read_frame(frame: Any) -> Rows:
     which = np.zeros(frame.height, np.int64)
     if "prefix" in columns and "prefix_tokens" in columns:
         which = frame["prefix"].rank("dense").fill_null(0).to_numpy().astype(np.int64)
-        shared = frame["prefix_tokens"].fill_null(0).to_numpy().astype(np.int64)
+        shared = _shared(frame["prefix_tokens"])
         wrong = np.nonzero((shared < 0) | (shared >= prompt))[0]
         if len(wrong):
             raise _bad(f"row {int(wrong[0])}", "prefix_tokens must be below prompt_tokens",
@@ -216,14 +216,31 @@ def read_frame(frame: Any) -> Rows:
                 shared[order])  # fmt: skip
 
 
+def _shared(column: pl.Series) -> Ints:
+    """Tokens of shared prefixes; 0 where none is stated."""
+    if not column.dtype.is_numeric() and column.null_count() < len(column):
+        raise _no_numbers("prefix_tokens", column)
+    values = column.cast(float).fill_null(0.0).to_numpy()
+    wrong = ~np.isfinite(values) | (values != np.floor(values)) | (values > _MOST_TOKENS)
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise _bad(f"row {at}", "prefix_tokens must be a whole number", column[at])
+    return values.astype(np.int64)
+
+
+def _no_numbers(name: str, column: pl.Series) -> WorkloadError:
+    return WorkloadError(f"column {name} does not hold numbers", given=str(column.dtype),
+                         allowed="a numeric column", fix=f"cast {name}")  # fmt: skip
+
+
 def _numbers(frame: pl.DataFrame, name: str, check: Any) -> Floats:
     """One column, checked row by row only where something is wrong."""
+    if frame[name].dtype.is_nested():
+        raise _no_numbers(name, frame[name])
     try:
         values = frame[name].cast(float).to_numpy().astype(np.float64)
     except Exception as error:
-        raise WorkloadError(f"column {name} does not hold numbers",
-                            given=str(frame[name].dtype), allowed="a numeric column",
-                            fix=f"cast {name}") from error  # fmt: skip
+        raise _no_numbers(name, frame[name]) from error
     low = 0.0 if name == "arrival_s" else 1.0
     wrong = ~np.isfinite(values) | (values < low) | (values > _MOST_TOKENS)
     if name != "arrival_s":

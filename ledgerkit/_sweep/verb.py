@@ -37,7 +37,8 @@ def sweep(
 ) -> Sweep:
     """Price many deployments: all combinations of values, or the rows of a frame.
 
-    Every column has the same value, bit for bit, as ``lk.ledger`` has at that point.
+    Every column has the same value, bit for bit, as ``lk.ledger`` has at that point. Sequences
+    beyond ``max_concurrency`` are priced as if all ran: an engine lets them wait.
 
     Parameters
     ----------
@@ -88,14 +89,18 @@ def sweep(
     plan, given = _planned(points, axes, calibration)
     _check_calibration(plan)
     if run_on not in ("threads", "dask"):
-        raise SweepError("unknown run_on", given=run_on, allowed="threads, dask")
+        raise SweepError("unknown run_on", given=run_on, allowed="threads, dask",
+                         fix="use run_on='threads'")  # fmt: skip
     if run_on == "dask" and client is None:
-        raise SweepError("run_on='dask' needs the client of a cluster",
+        raise SweepError("run_on='dask' needs the client of a cluster", given=client,
+                         allowed="a distributed.Client",
                          fix="pass client=distributed.Client(...)")  # fmt: skip
     if threads is not None and (type(threads) is not int or threads < 1):
-        raise SweepError("threads must be a whole number, at least 1", given=threads)
+        raise SweepError("threads must be a whole number, at least 1", given=threads,
+                         allowed="1 or more, or None", fix="leave threads out")  # fmt: skip
     if not isinstance(progress, bool) and not callable(progress):
-        raise SweepError("progress is True, False or a function", given=progress)
+        raise SweepError("progress is True, False or a function", given=progress,
+                         allowed="True, False, a function", fix="leave progress out")  # fmt: skip
     options = Options(run_on, client, threads or default_threads(), progress)
     return Sweep(
         plan, Tables(plan), given, options,
@@ -110,7 +115,9 @@ def _check_calibration(plan: Plan) -> None:
     if calibration is None:
         return
     if not isinstance(calibration, Calibration):
-        raise SweepError("calibration must be one that lk.calibrate made", given=calibration)
+        raise SweepError("calibration must be one that lk.calibrate made", given=calibration,
+                         allowed="lk.Calibration or None",
+                         fix="pass lk.calibrate(...)")  # fmt: skip
     others = [
         name
         for field, own in (("model", calibration.model), ("hardware", calibration.hardware))
@@ -133,13 +140,15 @@ def _planned(
     wrong = [one for one in others if not isinstance(one, ZippedAxes)]
     if wrong:
         raise SweepError("a sweep takes zip_axes(...) or a frame, then axes by name",
-                         given=wrong[0])  # fmt: skip
+                         given=wrong[0], allowed="lk.zip_axes(...), one polars frame",
+                         fix="give axes by name: model=..., hardware=...")  # fmt: skip
     if not frames:
         grid = Axes.parse(others, axes)
         return GridPlan(grid, calibration), grid.given
     if len(frames) > 1 or others or axes:
         raise SweepError("a frame holds all fields of its points",
                          given=", ".join(axes) or "more frames or zipped axes",
+                         allowed="one frame and nothing else",
                          fix="add the fields to the frame: frame.with_columns(...)")  # fmt: skip
     frame = frames[0].collect() if isinstance(frames[0], pl.LazyFrame) else frames[0]
     plan = FramePlan(frame, calibration)

@@ -303,8 +303,8 @@ def resolve_theme(theme: str | Theme | None) -> Theme:
     """
     if isinstance(theme, Theme):
         return theme
-    name = theme or "article"
-    if name not in THEMES:
+    name = "article" if theme is None else theme
+    if name not in tuple(THEMES):
         raise FigureError("unknown theme", given=theme, allowed=", ".join(THEMES),
                           fix="use theme='article'")  # fmt: skip
     return THEMES[name]
@@ -334,8 +334,8 @@ def resolve_preset(preset: str | None, allowed: Sequence[str]) -> Preset:
     >>> resolve_preset(None, ("article", "phone")).width
     700
     """
-    name = preset or allowed[0]
-    if name not in allowed:
+    name = allowed[0] if preset is None else preset
+    if name not in tuple(allowed):
         raise FigureError("this chart has no such preset", given=preset, allowed=", ".join(allowed),
                           fix="leave preset out")  # fmt: skip
     return PRESETS[name]

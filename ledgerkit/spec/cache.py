@@ -38,6 +38,8 @@ def vector_bytes(elements: int, kv_dtype: str) -> float:
     >>> vector_bytes(128, "bf16"), vector_bytes(128, "nvfp4"), vector_bytes(128, "q8_0")
     (256.0, 72.0, 136.0)
     """
+    if kv_dtype not in KV_DTYPES:  # a tuple: what cannot be a key is refused, too
+        raise _unknown_layout(kv_dtype)
     if kv_dtype in _PLAIN:
         return elements * _PLAIN[kv_dtype]
     if kv_dtype in ("int8_per_token_head", "fp8_per_token_head"):
@@ -51,14 +53,16 @@ def vector_bytes(elements: int, kv_dtype: str) -> float:
                 allowed="32, 64, 96, ...", fix="use kv_dtype='fp16'",
             )  # fmt: skip
         return elements / 32 * _GGML[kv_dtype]
-    if kv_dtype == "fp8_ds_mla":
-        raise UnsupportedDtypeError(
-            "fp8_ds_mla is a layout of MLA latents; this layer has ordinary keys and values",
-            given=kv_dtype, allowed="models with MLA", fix="use kv_dtype='fp8'",
-        )  # fmt: skip
-    raise UnsupportedDtypeError("unknown cache layout", given=kv_dtype,
-                                allowed=", ".join(KV_DTYPES),
-                                fix="kv_dtype='bf16' suits every model")  # fmt: skip
+    raise UnsupportedDtypeError(
+        "fp8_ds_mla is a layout of MLA latents; this layer has ordinary keys and values",
+        given=kv_dtype, allowed="models with MLA", fix="use kv_dtype='fp8'",
+    )  # fmt: skip
+
+
+def _unknown_layout(kv_dtype: str) -> UnsupportedDtypeError:
+    return UnsupportedDtypeError("unknown cache layout", given=kv_dtype,
+                                 allowed=", ".join(KV_DTYPES),
+                                 fix="kv_dtype='bf16' suits every model")  # fmt: skip
 
 
 def latent_bytes(attention: LatentAttention, kv_dtype: str) -> float:

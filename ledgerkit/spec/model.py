@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, PrivateAttr
 
 from ledgerkit.errors import ConfigError
-from ledgerkit.spec._base import Count, Frozen, Size
+from ledgerkit.spec._base import LARGEST, Count, Frozen, Size
 from ledgerkit.spec.attention import Attention
 from ledgerkit.spec.axes import Account, Ledger
 from ledgerkit.spec.cache import layer_cache_bytes
@@ -212,10 +212,9 @@ class Model(Frozen):
         >>> lk.load_model("llama-3.1-8b").cache_bytes(1)
         131072.0
         """
-        if type(context) is not int or context < 0:
+        if type(context) is not int or not 0 <= context <= LARGEST:
             raise ConfigError("context must be a whole number of tokens", given=context,
-                              allowed="0 or more",
-                              fix="give a context of 0 tokens or more")  # fmt: skip
+                              allowed=f"0 to {LARGEST}", fix="count in tokens")  # fmt: skip
         return float(
             sum(
                 group.count

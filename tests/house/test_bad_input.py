@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import polars as pl
 import pytest
 
 import ledgerkit as lk
@@ -209,6 +210,22 @@ def test_numbers_of_simulations(name, call, value):
 )  # fmt: skip
 def test_simulations(call, match):
     refused(call, match)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("arrival_s", "x"), ("arrival_s", NAN), ("arrival_s", -1.0), ("prompt_tokens", {"a": 1}),
+        ("prompt_tokens", 0), ("output_tokens", 1.5), ("output_tokens", [1]),
+        ("prefix_tokens", NAN), ("prefix_tokens", 1e300), ("prefix_tokens", "x"),
+        ("prefix_tokens", [1]), ("prefix_tokens", 8),
+    ],
+)  # fmt: skip
+def test_frames_of_requests(column, value):
+    rows = {"arrival_s": [0.0, 1.0], "prompt_tokens": [8, 8], "output_tokens": [8, 8],
+            "prefix": [1, 1], "prefix_tokens": [4, 4]}  # fmt: skip
+    frame = pl.DataFrame(rows | {column: [value, value]})
+    refused(lambda: lk.Arrivals.from_frame(frame), column)
 
 
 def test_a_run_in_which_every_request_is_rejected():

@@ -91,6 +91,10 @@ MEASURED = {"prompt_tokens": 8, "output_tokens": 8, "concurrency": 1}
         (lambda: lk.calibrate(MEASURED | {"tpot_s": "x"}, MODEL, DEVICE), "tpot_s"),
         (lambda: lk.calibrate(MEASURED | {"tpot_s": 0.01, "concurrency": NAN}, MODEL, DEVICE),
          "concurrency"),
+        (lambda: lk.calibrate(MEASURED | {"tpot_s": 0.01}, MODEL, DEVICE, provenance=5),
+         "provenance"),
+        (lambda: room().ideal_bytes(10**400), "tokens"),
+        (lambda: lk.load_model(MODEL).cache_bytes(10**400), "context"),
         (lambda: lk.set_language("fr"), "unknown language"),
         (lambda: lk.set_language(["zh"]), "unknown language"),
         (lambda: lk.set_language(None), "language"),
@@ -155,6 +159,8 @@ def test_columns_of_plain_files(tmp_path, columns, match):
         (lambda: lk.save_figure(5, "figure.svg"), "no chart"),
         (lambda: books().chart(language="fr"), "language"),
         (lambda: books().chart(theme="zz"), "theme"),
+        (lambda: books().chart(theme=[1]), "theme"),
+        (lambda: books().chart(theme=0), "theme"),
         (lambda: lk.widgets.ConfigDrop(zz=1), "'zz'"),
         (lambda: lk.widgets.ConfigDrop(5), "config"),
     ],
@@ -280,6 +286,6 @@ def test_copies_of_errors_say_the_same():
     assert "given" not in str(copy.copy(LedgerError("wrong")))
 
 
-@pytest.mark.parametrize("layout", ["nope", "fp8_ds_mla", None, 5])
+@pytest.mark.parametrize("layout", ["nope", "fp8_ds_mla", None, 5, ["bf16"]])
 def test_cache_layouts(layout):
     refused(lambda: lk.load_model(MODEL).kv_bytes_per_token(layout), "layout")
