@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ledgerkit.errors import CheckpointError
+from ledgerkit.errors import CheckpointError, UnsupportedArchitectureError
 from ledgerkit.readers.gguf_fields import (
     Config,
     base,
@@ -132,6 +132,40 @@ def _dbrx(meta: Metadata) -> Config:
     }
 
 
+def _deci(meta: Metadata) -> Config:
+    layers = meta.layers()
+    heads, kv_heads, widths = (
+        meta.per_layer(key, layers)
+        for key in ("attention.head_count", "attention.head_count_kv", "feed_forward_length")
+    )
+    different = sorted(set(heads) - {0})
+    linear = [layer for layer in range(layers) if bool(heads[layer]) != bool(kv_heads[layer])]
+    if len(different) != 1 or linear:
+        raise UnsupportedArchitectureError(
+            f"{meta.path}: blocks of {meta.architecture} whose attention is one matrix, or whose "
+            "heads differ, are not known", given={"head_count": heads, "head_count_kv": kv_heads},
+            allowed="blocks with the same heads, or without attention",
+            fix="give the config.json of the checkpoint",
+        )  # fmt: skip
+    most, hidden = different[0], meta.size("embedding_length")
+    blocks = [
+        {
+            "attention": {"n_heads_in_group": most // kv} if kv else {"no_op": True},
+            "ffn": {"intermediate_size": width} if width else {"no_op": True},
+        }
+        for kv, width in zip(kv_heads, widths, strict=True)
+    ]
+    return {
+        "model_type": "nemotron-nas",
+        "hidden_size": hidden,
+        "num_hidden_layers": layers,
+        "num_attention_heads": most,
+        "head_dim": head_width(meta, hidden, most),
+        "block_configs": blocks,
+        **vocabulary(meta),
+    }
+
+
 def _falcon(meta: Metadata) -> Config:
     config = base(meta)
     kv_heads, two_norms = config["num_key_value_heads"], "blk.0.attn_norm_2.weight" in meta.tensors
@@ -163,6 +197,7 @@ PLAIN: dict[str, Callable[[Metadata], Config]] = {
     "baichuan": partial(dense, "llama"),
     "chatglm": _chatglm,
     "dbrx": _dbrx,
+    "deci": _deci,
     "exaone": partial(dense, "llama"),
     "falcon": _falcon,
     "gemma": partial(dense, "gemma"),

@@ -240,8 +240,9 @@ def llamacpp_cache(
     widest = None if flash_attn else max((values for _, values in widths), default=0)
     buffers = []
     if plain or with_window:
-        buffers.append(_rectangle("kv", plain, per_sequence, streams, n_parallel, kind_k, kind_v,
-                                  widest, latent))  # fmt: skip
+        whole = _rectangle("kv", plain, per_sequence, streams, n_parallel, kind_k, kind_v, widest,
+                           latent)  # fmt: skip
+        buffers.append(_all_counted(whole, model))
     if with_window:
         limits = {attention.limit for attention, _ in with_window}
         if len(limits) > 1:
@@ -368,6 +369,13 @@ def _rectangle(
         type_k=kind_k.name, type_v=kind_v.name, k_bytes=k_bytes * cells * streams,
         v_bytes=v_bytes * cells * streams,
     )  # fmt: skip
+
+
+def _all_counted(buffer: CacheBuffer, model: Model) -> CacheBuffer:
+    """Count the blocks without attention too where the log does: they have keys of no width."""
+    if model.model_type != "nemotron-nas":
+        return buffer
+    return buffer.model_copy(update={"layers": model.num_hidden_layers})
 
 
 def _check_heads(

@@ -141,6 +141,19 @@ def falcon_40b() -> Plan:
     return falcon(kv_heads=2)
 
 
+def deci() -> Plan:
+    """A whole block, one without attention, one without either, and one with fewer key heads."""
+    plan = decoder("deci", keys={
+        "attention.head_count": [4, 0, 0, 4], "attention.head_count_kv": [2, 0, 0, 1],
+        "feed_forward_length": [WIDTH, 2 * WIDTH, 0, WIDTH]})  # fmt: skip
+    _without(plan, "attn_q", "attn_k", "attn_v", "attn_output", "attn_norm", layers=[1, 2])
+    _without(plan, "ffn_gate", "ffn_up", "ffn_down", "ffn_norm", layers=[2])
+    plan.add("blk.1.", ffn_gate=(HIDDEN, 2 * WIDTH), ffn_up=(HIDDEN, 2 * WIDTH),
+             ffn_down=(2 * WIDTH, HIDDEN))  # fmt: skip
+    plan.add("blk.3.", attn_k=(HIDDEN, 64), attn_v=(HIDDEN, 64))
+    return plan
+
+
 def phi2() -> Plan:
     plan = _layer_norms(_without(decoder("phi2", kv_heads=4, qkv_bias=True), "ffn_gate"))
     plan.add("", output__bias=(VOCAB,))
@@ -161,6 +174,6 @@ def jais2() -> Plan:
 
 PLAIN: dict[str, Callable[[], Plan]] = {
     function.__name__: function
-    for function in (apertus, baichuan, chatglm, dbrx, exaone, falcon, falcon_40b, gemma, jais2,
-                     lfm2, lfm2moe, mamba2, minicpm, nemotron, olmo, phi2, stablelm)
+    for function in (apertus, baichuan, chatglm, dbrx, deci, exaone, falcon, falcon_40b, gemma,
+                     jais2, lfm2, lfm2moe, mamba2, minicpm, nemotron, olmo, phi2, stablelm)
 }  # fmt: skip

@@ -34,6 +34,9 @@ REFUSED: dict[str, tuple[str, Callable[[build.Plan], object], type[LedgerError],
     "shared experts of another width": (
         "exaone_moe", lambda p: p.keys.update(expert_shared_feed_forward_length=192),
         CheckpointError, "shared experts"),
+    "attention that is one matrix": (
+        "deci", lambda p: p.keys.update({"attention.head_count": [4, 4, 0, 4]}),
+        UnsupportedArchitectureError, "one matrix"),
     "two MTP blocks of Nemotron": (
         "nemotron_h_moe", lambda p: p.keys.update(nextn_predict_layers=2),
         UnsupportedArchitectureError, "MTP blocks of nemotron_h_moe"),
