@@ -302,4 +302,5 @@ def _local(row: dict[str, Any], prompt: int, language: str | None) -> str:
         return text
     if small["fits"] == "yes":
         return text + get("reading.found.four_yes", language, rate=rate(1.0 / small["tpot_s"]))
-    return text + get("reading.found.four_no", language, need=byte_size(small["need_bytes"]))
+    need = byte_size(small["need_bytes"])
+    return text + get(f"reading.found.four_{small['fits']}", language, need=need)

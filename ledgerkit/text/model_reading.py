@@ -276,6 +276,10 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
         "zh": "，换成 q4_k 放得下，{rate}",
         "en": ", as q4_k it fits, {rate}",
     },
+    "reading.found.four_uncertain": {
+        "zh": "，换成 q4_k 也不一定放得下（需要约 {need}）",
+        "en": ", as q4_k it may not fit (needs about {need})",
+    },
     "reading.found.four_no": {
         "zh": "，换成 q4_k 也要 {need}",
         "en": ", as q4_k it still needs {need}",
