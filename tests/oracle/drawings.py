@@ -79,6 +79,21 @@ def mamba2(draw):
     }
 
 
+def mamba(draw):
+    return {
+        "vocab_size": pick(draw, 32, 61),
+        "hidden_size": pick(draw, 24, 64),
+        "num_hidden_layers": draw(st.integers(1, 4)),
+        "state_size": pick(draw, 8, 16),
+        "expand": pick(draw, 1, 2),
+        "conv_kernel": pick(draw, 2, 4),
+        "time_step_rank": pick(draw, "auto", 8),
+        "use_bias": draw(st.booleans()),
+        "use_conv_bias": draw(st.booleans()),
+        "tie_word_embeddings": draw(st.booleans()),
+    }
+
+
 def dbrx(draw):
     kv_heads = pick(draw, 1, 2)
     return {
@@ -877,6 +892,7 @@ DRAWINGS = {
     "exaone_moe": exaone_moe,
     "falcon": falcon,
     "flex_olmo": flex_olmo,
+    "falcon_mamba": mamba,
     "gemma": gemma1,
     "gemma2": gemma,
     "gemma3_text": gemma,
@@ -911,6 +927,7 @@ DRAWINGS = {
     "lfm2_moe": lfm2_moe,
     "llama": llama,
     "llama4_text": llama4,
+    "mamba": mamba,
     "mamba2": mamba2,
     "mimo_v2_flash": mimo_v2_flash,
     "minimax_m2": minimax_m2,

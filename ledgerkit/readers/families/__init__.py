@@ -42,7 +42,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
         "vaultgemma",
         "nanochat",
     ),
-    "bamba": ("bamba", "mamba2"),
+    "bamba": ("bamba", "mamba", "mamba2", "falcon_mamba"),
     "dbrx": ("dbrx",),
     "deepseek": (
         "deepseek_v2",

@@ -1,4 +1,4 @@
-"""Mamba-2 mixers, as Nemotron-H and Granite hybrids have them."""
+"""Mamba mixers of the first kind (Jamba) and of the second (Nemotron-H, Granite hybrids)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,48 @@ from typing import Any, Literal, NamedTuple
 from ledgerkit.readers.rows import Row, attention_row
 from ledgerkit.spec.attention import StateAttention
 
-__all__ = ["Mamba2", "mamba2"]
+__all__ = ["Mamba1", "Mamba2", "mamba1", "mamba2"]
+
+
+class Mamba1(NamedTuple):
+    """The sizes of a Mamba mixer."""
+
+    inner: int
+    state: int
+    kernel: int
+    rank: int
+    conv_bias: bool
+    proj_bias: bool
+
+
+def mamba1(hidden: int, size: Mamba1, at: str) -> tuple[StateAttention, list[Row]]:
+    """Return a Mamba mixer: input projection, short convolution, selective state, output."""
+    attention = StateAttention(
+        variant="mamba",
+        num_heads=size.inner,
+        key_dim=size.state,
+        value_dim=1,
+        conv_channels=size.inner,
+        conv_kernel=size.kernel,
+    )
+    kept: dict[str, Any] = {"use": "vector", "account": "state"}
+    rows = [
+        attention_row(at + "in_proj.weight", 2 * size.inner, hidden),
+        attention_row(at + "conv1d.weight", size.inner, 1, size.kernel, **kept),
+        *((attention_row(at + "conv1d.bias", size.inner, **kept),) if size.conv_bias else ()),
+        attention_row(at + "x_proj.weight", size.rank + 2 * size.state, size.inner),
+        attention_row(at + "dt_proj.weight", size.inner, size.rank),
+        attention_row(at + "dt_proj.bias", size.inner, use="vector"),
+        attention_row(at + "A_log", size.inner, size.state, **kept),
+        attention_row(at + "D", size.inner, **kept),
+        attention_row(at + "out_proj.weight", hidden, size.inner),
+    ]
+    if size.proj_bias:
+        rows += [
+            attention_row(at + "in_proj.bias", 2 * size.inner, use="vector"),
+            attention_row(at + "out_proj.bias", hidden, use="vector", split="none"),
+        ]
+    return attention, rows
 
 
 class Mamba2(NamedTuple):

@@ -1,7 +1,8 @@
-"""Bamba and pure Mamba-2 (Codestral Mamba): Mamba-2 mixers, with a few layers of attention or none.
+"""Bamba, and models of mixers alone: Mamba, Falcon Mamba, Mamba-2 (Codestral Mamba).
 
-Source: ``models/bamba`` and ``models/mamba2`` of transformers 5.24. Layers of pure Mamba-2 have a
-mixer and no feed-forward block.
+Source: ``models/bamba``, ``mamba``, ``falcon_mamba`` and ``mamba2`` of transformers 5.24. Bamba has
+Mamba-2 mixers, a few layers of attention and an MLP in every layer; the others have no MLP. The
+norms inside Falcon Mamba's mixers have no weights.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ledgerkit.readers.families._common import (
     read_heads,
     require,
 )
-from ledgerkit.readers.families._mamba import Mamba2, mamba2
+from ledgerkit.readers.families._mamba import Mamba1, Mamba2, mamba1, mamba2
 from ledgerkit.readers.fields import MAX_CONTEXT, MAX_LAYERS, MAX_VOCAB, Fields
 from ledgerkit.readers.rows import Architecture, Layer, Row
 from ledgerkit.spec.attention import SoftmaxAttention, StateAttention
@@ -58,6 +59,16 @@ DEFAULTS: dict[str, Mapping[str, Any]] = {
         "tie_word_embeddings": False,
     },
 }
+_MAMBA = {
+    "state_size": 16,
+    "expand": 2,
+    "conv_kernel": 4,
+    "time_step_rank": "auto",
+    "use_bias": False,
+    "use_conv_bias": True,
+    "tie_word_embeddings": True,
+}
+DEFAULTS |= {"mamba": _MAMBA, "falcon_mamba": _MAMBA}
 _PURE = "backbone.layers.{layer}."
 
 
@@ -66,8 +77,8 @@ def read(fields: Fields, model_type: str) -> Architecture:
     fields.ignore("training", "z_loss_coefficient")
     fields.ignore("rotary", "attn_rotary_emb")
     fields.ignore("runtime", "mamba_chunk_size", "chunk_size")
-    if model_type == "mamba2":
-        return _pure(fields)
+    if model_type != "bamba":
+        return _pure(fields, model_type)
     frame = read_frame(fields)
     hidden = frame.hidden
     intermediate = fields.size("intermediate_size")
@@ -138,15 +149,58 @@ def _mixer(fields: Fields, hidden: int) -> tuple[StateAttention, list[Row]]:
     return mamba2(hidden, size, LAYER + "mamba.")
 
 
-def _pure(fields: Fields) -> Architecture:
-    """Return a model of Mamba-2 mixers and nothing else."""
+def _pure(fields: Fields, model_type: str) -> Architecture:
+    """Return a model of mixers and nothing else."""
     hidden = fields.size("hidden_size")
+    mixer = _mixer2 if model_type == "mamba2" else _mixer1
+    attention, rows = mixer(fields, hidden)
+    fields.ignore("initialisation", "time_step_rank", "time_step_init_scheme", "time_step_scale")
+    fields.ignore("unused", "norm_before_gate", "rms_norm")
+    fields.only("d_model", hidden, why="hidden_size says another width")
+    fields.only("ssm_cfg", {}, why="settings of the mixers are read from their own fields")
+    fields.ignore("unused", "pad_vocab_size_multiple")
+    fields.ignore(
+        "runtime", "fused_add_norm", "use_mambapy", "use_associative_scan", "use_falcon_mambapy"
+    )
+    fields.ignore("epsilon", "mixer_rms_eps")
+    layer = Layer(attention, NoFfn(), (*attention_norm(hidden, _PURE + "norm"), *rows))
+    vocab, tie = fields.size("vocab_size", most=MAX_VOCAB), fields.flag("tie_word_embeddings")
+    layers = fields.size("num_hidden_layers", "n_layer", most=MAX_LAYERS)
+    fields.words("layer_types", layers, allowed=("linear_attention",), default=None)
+    # a state has no longest context; files that state one mean the length of training
+    context = fields.size("max_position_embeddings", default=MAX_CONTEXT, rule="no limit",
+                          most=MAX_CONTEXT)  # fmt: skip
+    table = vocabulary(hidden, vocab, tie=tie, embedding="backbone.embeddings.weight",
+                       norm="backbone.norm_f")  # fmt: skip
+    return Architecture(hidden, vocab, context, tie, [layer] * layers, table)
+
+
+def _mixer1(fields: Fields, hidden: int) -> tuple[StateAttention, list[Row]]:
+    # Falcon Mamba states both, and they differ: the class goes by the width
+    inner = fields.size("intermediate_size", default=fields.size("expand") * hidden,
+                        rule="expand x hidden_size")  # fmt: skip
+    fields.only("d_inner", inner, why="intermediate_size says another width")
+    if fields.values.get("time_step_rank", "auto") == "auto":
+        rank = -(-hidden // 16)
+        fields.record.use(fields.path + "time_step_rank", rank, "derived", "hidden_size / 16")
+    else:
+        rank = fields.size("time_step_rank")
+    size = Mamba1(
+        inner,
+        fields.size("state_size"),
+        fields.size("conv_kernel"),
+        rank,
+        conv_bias=fields.flag("use_conv_bias"),
+        proj_bias=fields.flag("use_bias"),
+    )
+    return mamba1(hidden, size, _PURE + "mixer.")
+
+
+def _mixer2(fields: Fields, hidden: int) -> tuple[StateAttention, list[Row]]:
     heads, width = fields.size("num_heads"), fields.size("head_dim")
     require(heads * width == fields.size("expand") * hidden, "num_heads x head_dim must be expand "
             "x hidden_size", (heads, width, hidden))  # fmt: skip
     fields.only("intermediate_size", heads * width, why="the mixers have another width")
-    fields.ignore("initialisation", "time_step_rank", "time_step_init_scheme", "time_step_scale")
-    fields.ignore("unused", "norm_before_gate", "rms_norm")
     size = Mamba2(
         heads=heads,
         head_dim=width,
@@ -156,13 +210,4 @@ def _pure(fields: Fields) -> Architecture:
         conv_bias=fields.flag("use_conv_bias"),
         proj_bias=fields.flag("use_bias"),
     )
-    attention, rows = mamba2(hidden, size, _PURE + "mixer.")
-    layer = Layer(attention, NoFfn(), (*attention_norm(hidden, _PURE + "norm"), *rows))
-    vocab, tie = fields.size("vocab_size", most=MAX_VOCAB), fields.flag("tie_word_embeddings")
-    layers = fields.size("num_hidden_layers", most=MAX_LAYERS)
-    # a state has no longest context; files that state one mean the length of training
-    context = fields.size("max_position_embeddings", default=MAX_CONTEXT, rule="no limit",
-                          most=MAX_CONTEXT)  # fmt: skip
-    table = vocabulary(hidden, vocab, tie=tie, embedding="backbone.embeddings.weight",
-                       norm="backbone.norm_f")  # fmt: skip
-    return Architecture(hidden, vocab, context, tie, [layer] * layers, table)
+    return mamba2(hidden, size, _PURE + "mixer.")

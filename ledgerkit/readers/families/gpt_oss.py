@@ -83,5 +83,8 @@ def read(fields: Fields, _model_type: str) -> Architecture:
         )
         return Layer(attention, moe, rows)
 
+    fields.only(
+        "sliding_window_pattern", 2, why="every other layer of this model type has a window"
+    )
     kinds = {"sliding_attention": layer(window), "full_attention": layer(None)}
     return frame.architecture([kinds[kind] for kind in read_layer_types(fields, frame)])

@@ -19,6 +19,7 @@ from ledgerkit.readers.blocks import (
     vocabulary,
 )
 from ledgerkit.readers.families._common import read_frame, read_head_dim, read_heads, require
+from ledgerkit.readers.families._mamba import Mamba1, mamba1
 from ledgerkit.readers.fields import MAX_LAYERS, Fields
 from ledgerkit.readers.rows import Architecture, Layer, Row, attention_row
 from ledgerkit.spec.attention import Attention, SoftmaxAttention, StateAttention
@@ -120,34 +121,13 @@ def _mamba(fields: Fields, hidden: int) -> tuple[StateAttention, list[Row]]:
         fields.record.use(fields.path + "mamba_dt_rank", rank, "derived", "hidden_size / 16")
     else:
         rank = fields.size("mamba_dt_rank")
-    conv_bias, bias = fields.flag("mamba_conv_bias"), fields.flag("mamba_proj_bias")
-    attention = StateAttention(
-        variant="mamba",
-        num_heads=inner,
-        key_dim=state,
-        value_dim=1,
-        conv_channels=inner,
-        conv_kernel=kernel,
-    )
+    size = Mamba1(inner, state, kernel, rank, fields.flag("mamba_conv_bias"),
+                  fields.flag("mamba_proj_bias"))  # fmt: skip
     at = LAYER + "mamba."
-    kept: dict[str, Any] = {"use": "vector", "account": "state"}
-    rows = [
-        attention_row(at + "in_proj.weight", 2 * inner, hidden),
-        attention_row(at + "conv1d.weight", inner, 1, kernel, **kept),
-        *((attention_row(at + "conv1d.bias", inner, **kept),) if conv_bias else ()),
-        attention_row(at + "x_proj.weight", rank + 2 * state, inner),
-        attention_row(at + "dt_proj.weight", inner, rank),
-        attention_row(at + "dt_proj.bias", inner, use="vector"),
-        attention_row(at + "A_log", inner, state, **kept),
-        attention_row(at + "D", inner, **kept),
-        attention_row(at + "dt_layernorm.weight", rank, split="none", **kept),
-        attention_row(at + "b_layernorm.weight", state, split="none", **kept),
-        attention_row(at + "c_layernorm.weight", state, split="none", **kept),
-        attention_row(at + "out_proj.weight", hidden, inner),
+    attention, rows = mamba1(hidden, size, at)
+    kept: dict[str, Any] = {"use": "vector", "account": "state", "split": "none"}
+    rows += [
+        attention_row(f"{at}{name}_layernorm.weight", width, **kept)
+        for name, width in (("dt", rank), ("b", state), ("c", state))
     ]
-    if bias:
-        rows += [
-            attention_row(at + "in_proj.bias", 2 * inner, use="vector"),
-            attention_row(at + "out_proj.bias", hidden, use="vector", split="none"),
-        ]
     return attention, rows
