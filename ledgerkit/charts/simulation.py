@@ -398,6 +398,6 @@ def draw_books(run: Simulation, *, language: str | None = None, **options: Any) 
     """Draw the books of a run; other options as in :func:`simulation_books`."""
     chosen = resolve_language(language)
     return simulation_books(
-        run.entries, label=run.model.slug, subtitle=_subtitle(run, chosen), language=chosen,
+        run.entries, label=run.model.name, subtitle=_subtitle(run, chosen), language=chosen,
         **options,
     )  # fmt: skip

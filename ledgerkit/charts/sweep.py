@@ -139,9 +139,13 @@ def sweep_points(
     words = text.get("sweep.chart.title", chosen, count=f"{whole:,}")
     chart = _layers(_named(shown), _named(front), x, y, color, chosen, look, log=log)
     if facet:
-        drawn: Any = chart.facet(
-            alt.Facet(f"{facet}:N", title=None, sort=None), columns=2
-        ).resolve_scale(x="shared", y="shared")
+        # three in a row leave no empty place for a fourth
+        across = 3 if shown[facet].n_unique() in (3, 5, 6) else 2
+        drawn: Any = (
+            chart.properties(width=600 // across - 10, height=260)
+            .facet(alt.Facet(f"{facet}:N", title=None, sort=None), columns=across)
+            .resolve_scale(x="shared", y="shared")
+        )
     else:
         drawn = chart.properties(width=560, height=360)
     options = {
@@ -150,12 +154,15 @@ def sweep_points(
     }  # fmt: skip
     facts = meta("sweep_points", {"points": (shown, columns)}, options, title=words,
                  finding=" ".join(notes))  # fmt: skip
+    looks = style(look)
+    if facet:
+        looks["legend"] |= {"orient": "bottom"}
     return offline(
         drawn.properties(
             title=alt.Title(words, subtitle=notes, anchor="start"),
             description=". ".join([words, *notes]),
             usermeta={"ledgerkit": facts},
-        ).configure(**style(look))
+        ).configure(**looks)
     )
 
 
@@ -262,7 +269,8 @@ def style(look: Theme) -> dict[str, Any]:
                  "labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": "normal"},
         "legend": {**words, "aria": False, "labelColor": look.ink, "titleColor": look.ink,
                    "labelFontSize": 12, "titleFontSize": 12},
-        "header": {**words, "labelColor": look.ink, "titleColor": look.ink},
+        "header": {**words, "labelColor": look.ink, "titleColor": look.ink, "labelFontSize": 13,
+                   "labelFontWeight": "bold", "labelAnchor": "start"},
         "title": {"font": FONT_STACK, "subtitleFont": FONT_STACK, "color": look.ink,
                   "subtitleColor": look.mute, "fontSize": 18, "subtitleFontSize": 13,
                   "subtitlePadding": 7, "subtitleLineHeight": 18},
