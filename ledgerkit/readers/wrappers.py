@@ -85,7 +85,7 @@ WRAPPERS: dict[str, Wrapper] = {
     "qwen2_5_vl": Wrapper("qwen2_5_vl_text", "plain"),
     "smolvlm": Wrapper("llama", "text_model", ignore=_IDEFICS),
     "llava_next_video": Wrapper("llama", ignore=_LLAVA),
-    "ovis2": Wrapper("qwen2", ignore=("visual_indicator_token_ids", "hidden_size")),
+    "ovis2": Wrapper("qwen2", ignore=("visual_indicator_token_ids", "hidden_size", "vocab_size")),
     "paligemma": Wrapper("gemma", ignore=("hidden_size", "projection_dim")),
     "video_llava": Wrapper("llama", ignore=_LLAVA),
     "vipllava": Wrapper("llama", ignore=_LLAVA),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ledgerkit.errors import LedgerError
 from ledgerkit.readers.config import read_config
 from ledgerkit.readers.families import FAMILIES
+from ledgerkit.readers.wrappers import CLASS_SIZES
 from tests.oracle.drawings import DRAWINGS
 
 pytestmark = pytest.mark.oracle
@@ -106,6 +107,13 @@ def test_counts_are_equal_on_configs_as_the_library_saves_them(model_type, data)
     except LedgerError as error:
         pytest.fail(f"{error}\n{saved}")
     assert ours.parameter_count == count(build(config)), saved
+
+
+@pytest.mark.parametrize("model_type", sorted(CLASS_SIZES))
+def test_sizes_that_a_text_part_leaves_out_are_those_of_its_class(model_type):
+    config = oracle_config(model_type, {})
+    assert CLASS_SIZES[model_type] == {name: getattr(config, name)
+                                       for name in CLASS_SIZES[model_type]}  # fmt: skip
 
 
 def text_class(module, name):
