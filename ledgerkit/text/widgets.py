@@ -40,8 +40,8 @@ STRINGS: Final[dict[str, dict[Literal["zh", "en"], str]]] = {
     "widget.doctor.pick": {"zh": "结果文件", "en": "results"},
     "widget.doctor.none": {"zh": "选一个文件", "en": "choose a file"},
     "widget.doctor.example": {
-        "zh": "示例（计算值，非实测）",
-        "en": "example (computed, not measured)",
+        "zh": "示例（计算值）",
+        "en": "example (computed)",
     },
     "widget.doctor.upload": {"zh": "上传压测结果", "en": "Upload results"},
     "widget.doctor.anchored": {

@@ -312,12 +312,12 @@ def heading(words: str) -> w.HTML:
 
 
 def select(
-    options: Iterable[tuple[str, Any]], value: Any, *, label: str, tooltip: str = ""
+    options: Iterable[tuple[str, Any]], value: Any, *, label: str, long: bool = False
 ) -> w.Dropdown:
-    """Build a labelled drop-down list."""
+    """Build a labelled drop-down list; the label of long options leaves them its room."""
     return w.Dropdown(
-        options=list(options), value=value, description=label, tooltip=tooltip or label,
-        layout=w.Layout(width="auto"), style={"description_width": "96px"},
+        options=list(options), value=value, description=label, tooltip=label,
+        layout=w.Layout(width="auto"), style={"description_width": "52px" if long else "88px"},
     )  # fmt: skip
 
 
@@ -326,5 +326,5 @@ def steps(options: Iterable[tuple[str, int]], value: int, *, label: str) -> w.Se
     return w.SelectionSlider(
         options=list(options), value=value, description=label, tooltip=label,
         continuous_update=True, layout=w.Layout(width="auto"),
-        style={"description_width": "96px"},
+        style={"description_width": "88px"},
     )  # fmt: skip

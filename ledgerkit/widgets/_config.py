@@ -116,7 +116,9 @@ class ConfigDrop(Panel):
         known = models()
         references = [(text("widget.config.none"), NOTHING)]
         references += list(zip(known["name"], known["slug"], strict=True))
-        reference = select(references, self.reference, label=text("widget.config.reference"))
+        reference = select(
+            references, self.reference, label=text("widget.config.reference"), long=True
+        )
         reference.observe(self._hand("reference"), names="value")
         layouts = [(name, name) for name in KV_DTYPES]
         layout = select(layouts, self.kv_dtype, label=text("widget.kv_dtype"))

@@ -189,7 +189,8 @@ class DeploymentPanel(Panel):
             if name in sliders:
                 made[name] = steps(options, value, label=label)
             else:
-                made[name] = select(_offer(options, value), value, label=label)
+                long = name in ("model", "hardware")
+                made[name] = select(_offer(options, value), value, label=label, long=long)
         return made
 
     def _shown(self, name: str) -> Any:

@@ -144,7 +144,7 @@ class LoadTestDoctor(DeploymentPanel):
         figures = [(self.text(f"widget.doctor.{name}"), name) for name in FIGURES]
         anchored = w.Checkbox(value=self.anchored, indent=False,
                               description=self.text("widget.doctor.anchored"))  # fmt: skip
-        figure = select(figures, self.figure, label=self.text("widget.doctor.figure"))
+        figure = select(figures, self.figure, label=self.text("widget.doctor.figure"), long=True)
         return {"anchored": anchored, "figure": figure}
 
     def _build(self) -> None:

@@ -62,7 +62,9 @@ _SHEET = """
 .ledgerkit select, .ledgerkit input, .ledgerkit textarea { color: var(--lk-ink) !important;
   background-color: var(--lk-background) !important; border-color: var(--lk-rule) !important;
   font-family: inherit; }
-.ledgerkit-dark select { background-image: none !important; appearance: auto !important; }
+.ledgerkit-dark select { background-image: none !important; appearance: auto !important;
+  padding-right: 4px !important; }
+.ledgerkit select { text-overflow: ellipsis; }
 .ledgerkit select option:checked { color: var(--lk-background);
   background: var(--lk-ink) linear-gradient(0deg, var(--lk-ink) 0%, var(--lk-ink) 100%); }
 .ledgerkit .progress { background: var(--lk-grid); }

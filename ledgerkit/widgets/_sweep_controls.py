@@ -53,7 +53,7 @@ def sweep_controls(panel: Panel) -> dict[str, Any]:
             options=[(numbers.context(v) if v >= K else str(v), v) for v in values],
             value=tuple(min(values, key=lambda v: abs(v - end)) for end in getattr(state, name)),
             description=label, tooltip=label,
-            layout=w.Layout(width="auto"), style={"description_width": "96px"},
+            layout=w.Layout(width="auto"), style={"description_width": "88px"},
         )  # fmt: skip
     made["steps"] = select([(str(n), n) for n in sorted({4, 8, 16, 32, 64, 100, state.steps})],
                            state.steps, label=text("widget.sweep.steps"))  # fmt: skip
@@ -63,9 +63,11 @@ def sweep_controls(panel: Panel) -> dict[str, Any]:
         (_axis(name, panel.language), name) for name in dict.fromkeys((*AXES, state.x, state.y))
     ]
     for name in ("x", "y"):
-        made[name] = select(axes, getattr(state, name), label=text(f"widget.sweep.{name}"))
+        made[name] = select(
+            axes, getattr(state, name), label=text(f"widget.sweep.{name}"), long=True
+        )
     colors = [(text(f"widget.sweep.axis.{name}"), name) for name in COLORS]
-    made["color"] = select(colors, state.color, label=text("widget.sweep.color"))
+    made["color"] = select(colors, state.color, label=text("widget.sweep.color"), long=True)
     return made
 
 

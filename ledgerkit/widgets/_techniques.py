@@ -104,7 +104,9 @@ class TechniqueLab(DeploymentPanel):
 
     def _own_controls(self) -> dict[str, Any]:
         figures = [(self.text(f"widget.lab.{name}"), name) for name in FIGURES]
-        return {"figure": select(figures, self.figure, label=self.text("widget.lab.figure"))}
+        return {
+            "figure": select(figures, self.figure, label=self.text("widget.lab.figure"), long=True)
+        }
 
     def _build(self) -> None:
         super()._build()
