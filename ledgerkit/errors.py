@@ -123,33 +123,49 @@ class HubError(LedgerError):
 class CatalogError(LedgerError):
     """A name that is in no catalogue (model, device, engine, technique)."""
 
+    _usually = ("names that the catalogues list", "see lk.models(), lk.hardware(), lk.engines()")
+
 
 class HardwareError(LedgerError):
     """A device description that is incomplete or contradicts itself."""
+
+    _usually = ("what lk.Hardware documents", "correct the description of the device")
 
 
 class UnsupportedDtypeError(LedgerError):
     """A dtype that this device, format or operation does not have."""
 
+    _usually = ("formats that go with it", "use another format")
+
 
 class DeploymentError(LedgerError):
     """A parallel layout or an engine setting that cannot be built for this model."""
+
+    _usually = ("what this model and device can be", "use another deployment, device or model")
 
 
 class WorkloadError(LedgerError):
     """A workload that makes no sense, or that the model cannot take."""
 
+    _usually = ("what the model and the deployment take", "correct what is asked of them")
+
 
 class CapacityError(LedgerError):
     """A question about memory that has no answer for this setup."""
+
+    _usually = ("setups whose memory a source describes", "read ideal bytes: Model.cache_bytes")
 
 
 class LoadTestError(LedgerError):
     """A load test that cannot be planned, run, read or judged."""
 
+    _usually = ("what the functions of lk.loadtest document", "correct what was given")
+
 
 class SweepError(LedgerError):
     """Axes, columns or a destination that a sweep cannot use."""
+
+    _usually = ("what lk.sweep and its methods document", "correct or leave out what was given")
 
 
 class SweepCancelledError(LedgerError):
@@ -169,3 +185,5 @@ class SimulationCancelledError(LedgerError):
 
 class FigureError(LedgerError):
     """A chart or a file that cannot be made from what was given."""
+
+    _usually = ("what the chart functions document", "correct or leave out what was given")

@@ -191,6 +191,6 @@ def rate(name: str, given: float | None, known: float | None) -> float:
     """
     found = given if given is not None else known
     if found is None:
-        raise DeploymentError(f"the device states no rate for {name}", allowed="bytes per second",
-                              fix=f"give {name}=")  # fmt: skip
+        raise DeploymentError(f"the device states no rate for {name}", given=given,
+                              allowed="bytes per second", fix=f"give {name}=")  # fmt: skip
     return found

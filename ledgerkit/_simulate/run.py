@@ -78,6 +78,9 @@ def run(arrays: Arrays, progress: OnProgress | None, most_iterations: int | None
             fix="simulate fewer requests, or more replicas",
         )  # fmt: skip
     if ended == simulator.STUCK:
-        raise LedgerError("the simulated engine makes no progress: please report this run")
+        raise LedgerError(
+            "the simulated engine makes no progress", given=f"{total:,} requests",
+            allowed="runs that end", fix="please report this run",
+        )  # fmt: skip
     batch.expand(a.ops, a.layout, a.rows, a.steps)
     return ended == simulator.DONE

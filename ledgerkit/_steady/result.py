@@ -126,7 +126,8 @@ class SteadyState:
             return float(solved.times.ttft_s[0]), float(solved.times.tpot_s[0])
         pools = solved.pools
         if pools is None:
-            raise LedgerError("a point was not solved", given=edge)
+            raise LedgerError("a point was not solved", given=edge, allowed="low, mid, high",
+                              fix="please report this point")  # fmt: skip
         parts = (self.serving.path_s(), pools.alone_s, pools.wait_prefill_s, pools.wait_pool_s)
         return math.fsum(parts), pools.step_s / self.serving.tokens_per_step
 

@@ -27,7 +27,8 @@ def checked_prices(plan: Plan, given: Mapping[str, Any] | None, source: str | No
         raise SweepError("prices are USD per hour by device", given=given,
                          allowed='{"h100-sxm-80gb": 2.5}')  # fmt: skip
     if source is not None:
-        raise SweepError("give prices of your own or a price_source, not both")
+        raise SweepError("give prices of your own or a price_source, not both", given=source,
+                         allowed="one of them", fix="leave price_source out")  # fmt: skip
     devices = plan.names("hardware")
     for slug, price in given.items():
         if slug not in devices:
@@ -42,7 +43,7 @@ def checked_prices(plan: Plan, given: Mapping[str, Any] | None, source: str | No
 def _check_source(plan: Plan, source: str | None) -> None:
     """Refuse a source that prices no device of the sweep."""
     known = {d.price_source or d.source for d in plan.devices() if d.usd_per_hour is not None}
-    if source is not None and source not in known:
+    if source is not None and source not in tuple(known):
         raise SweepError("no device of this sweep has a price of this source", given=source,
                          allowed="; ".join(sorted(known)) or "none: give prices=")  # fmt: skip
 

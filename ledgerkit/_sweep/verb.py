@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["sweep"]
 
+_MOST_THREADS = 1024
+
 
 def sweep(
     *points: ZippedAxes | pl.DataFrame | pl.LazyFrame,
@@ -95,9 +97,10 @@ def sweep(
         raise SweepError("run_on='dask' needs the client of a cluster", given=client,
                          allowed="a distributed.Client",
                          fix="pass client=distributed.Client(...)")  # fmt: skip
-    if threads is not None and (type(threads) is not int or threads < 1):
+    if threads is not None and (type(threads) is not int or not 1 <= threads <= _MOST_THREADS):
         raise SweepError("threads must be a whole number, at least 1", given=threads,
-                         allowed="1 or more, or None", fix="leave threads out")  # fmt: skip
+                         allowed=f"1 to {_MOST_THREADS}, or None",
+                         fix="leave threads out")  # fmt: skip
     if not isinstance(progress, bool) and not callable(progress):
         raise SweepError("progress is True, False or a function", given=progress,
                          allowed="True, False, a function", fix="leave progress out")  # fmt: skip

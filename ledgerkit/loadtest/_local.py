@@ -102,7 +102,7 @@ def serve_local(
     ...     pass
     Traceback (most recent call last):
     ...
-    ledgerkit.errors.LoadTestError: there is no such GGUF file (given: 'absent.gguf')
+    ledgerkit.errors.LoadTestError: there is no such GGUF file (given: 'absent.gguf'; allowed: ...
     """
     numbers = {"slots": slots, "context_tokens": context_tokens, "ubatch": ubatch,
                "threads": threads}  # fmt: skip
@@ -110,7 +110,8 @@ def serve_local(
         if type(value) is not int or value < 1:
             raise LoadTestError(f"{name} must be a whole number, 1 or more", given=value)
     if not Path(path).is_file():
-        raise LoadTestError("there is no such GGUF file", given=str(path))
+        raise LoadTestError("there is no such GGUF file", given=str(path),
+                            allowed="the path of a .gguf file", fix="correct the path")  # fmt: skip
     if importlib.util.find_spec("xllamacpp") is None:
         raise LoadTestError("serving a file needs xllamacpp",
                             fix='pip install "ledgerkit-llm[real]"')  # fmt: skip

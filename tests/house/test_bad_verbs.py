@@ -33,6 +33,10 @@ def loaded(**options):
     return lk.steady_state(MODEL, DEVICE, workload=WORK, **options)
 
 
+def swept(**options):
+    return lk.sweep(**{"model": MODEL, "hardware": DEVICE, "progress": False, **SHORT, **options})
+
+
 MEASURED = {"prompt_tokens": 8, "output_tokens": 8, "concurrency": 1}
 
 
@@ -95,6 +99,11 @@ MEASURED = {"prompt_tokens": 8, "output_tokens": 8, "concurrency": 1}
          "provenance"),
         (lambda: room().ideal_bytes(10**400), "tokens"),
         (lambda: lk.load_model(MODEL).cache_bytes(10**400), "context"),
+        (lambda: swept(price_source=["x"]), "price"),
+        (lambda: swept(threads=10**400), "threads"),
+        (lambda: swept(calibration=5), "calibration"),
+        (lambda: swept(run_on="dask"), "client"),
+        (lambda: swept(prompt_tokens=NAN), "prompt_tokens"),
         (lambda: lk.set_language("fr"), "unknown language"),
         (lambda: lk.set_language(["zh"]), "unknown language"),
         (lambda: lk.set_language(None), "language"),
