@@ -110,8 +110,12 @@ def test_nemotron_has_an_attention_and_an_expert_layer() -> None:
     assert model.mtp.parameter_count == block
     assert round(block / 1e9, 3) == 1.335  # stated for the checkpoint's mtp tensors
     names = {w.name for w in (*model.mtp.group.weights, *model.mtp.extra)}
-    assert {"mtp.layers.0.mixer.q_proj.weight", "mtp.layers.1.mixer.gate.weight",
-            "mtp.layers.0.eh_proj.weight", "mtp.layers.1.final_layernorm.weight"} <= names  # fmt: skip
+    assert {
+        "mtp.layers.0.mixer.q_proj.weight",
+        "mtp.layers.1.mixer.gate.weight",
+        "mtp.layers.0.eh_proj.weight",
+        "mtp.layers.1.final_layernorm.weight",
+    } <= names
 
 
 @pytest.mark.parametrize("change", [{"mtp_hybrid_override_pattern": "ME"},
