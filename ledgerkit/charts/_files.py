@@ -50,7 +50,7 @@ def replace_file(target: Path, content: bytes) -> None:
     --------
     >>> replace_file(Path("nowhere/page.html"), b"")
     Traceback (most recent call last):
-    ledgerkit.errors.FigureError: there is no such directory (given: 'nowhere'; allowed: ...). Fix: ...
+    ledgerkit.errors.FigureError: there is no such directory (given: 'nowhere'; ...
     """
     directory = target.parent
     if not directory.is_dir():
