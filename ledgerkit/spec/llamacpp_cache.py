@@ -120,8 +120,8 @@ class LlamaCppCache(Frozen):
     output_bytes: Size
     """Bytes of the output buffer: a row of logits in single precision for each slot."""
     compute_bytes: int | None
-    """Bytes of the compute buffer on a CPU with flash attention and an F16 or BF16 cache; None:
-    not derived, for these settings or for this model type."""
+    """Bytes of the compute buffer on a CPU with flash attention and no F32 cache; None: not
+    derived, for these settings or for this model type."""
 
     @property
     def bytes(self) -> int:
@@ -166,8 +166,8 @@ def llamacpp_cache(
 
     Exact are the lines of cache and output buffers, for every model that is accepted, and the line
     of the compute buffer where one is given: for the types of ``llamacpp_compute.COMPUTE_TYPES`` on
-    a CPU. For others, for quantized caches, without flash attention, and on GPUs, where llama.cpp
-    splits its graph, it is not derived. Nothing is estimated. Weights are ``Model.weight_bytes``.
+    a CPU. For others, for F32 caches, without flash attention, and on GPUs, where llama.cpp splits
+    its graph, it is not derived. Nothing is estimated. Weights are ``Model.weight_bytes``.
 
     Parameters
     ----------
@@ -267,10 +267,12 @@ def llamacpp_cache(
     if states:
         buffers.append(_states(states, model.num_hidden_layers, n_parallel))
     compute = None
-    if flash_attn and {kind_k.name, kind_v.name} <= {"f16", "bf16"}:
+    if flash_attn and "f32" not in (kind_k.name, kind_v.name):
         seen = {buffer.kind == "swa": buffer.cells for buffer in buffers}
         tokens = -(-ubatch // n_parallel) * n_parallel  # as many of each sequence
-        compute = compute_bytes(model, seen, tokens, n_parallel, windowed=honoured)
+        quantized = kind_k.block_elements > 1, kind_v.block_elements > 1
+        compute = compute_bytes(model, seen, tokens, n_parallel, windowed=honoured,
+                                quantized=quantized)  # fmt: skip
     return LlamaCppCache(
         n_ctx=per_sequence * streams, n_ctx_seq=per_sequence, n_ubatch=ubatch,
         buffers=tuple(buffers), output_bytes=n_parallel * model.vocab_size * 4,

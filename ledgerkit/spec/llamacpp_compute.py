@@ -28,6 +28,8 @@ COMPUTE_TYPES = frozenset({"gemma2", "gemma3_text", "gpt_oss", "llama", "mistral
 _ALIGNMENT = 32
 _F32, _F16, _I32, _I64 = 4, 2, 4, 8
 _ENDLESS = 1 << 62
+_ROTATED = 64
+"""Least width of a rotation."""
 _GATED = 3
 """Matrices of an MLP with a gate."""
 
@@ -161,6 +163,11 @@ class _Layer(NamedTuple):
     windowed: bool
 
 
+def _rotated(tensor: _Tensor, matrix: _Tensor | None) -> _Tensor:
+    """Multiply by a matrix, so that what is quantized has no outliers."""
+    return tensor if matrix is None else _view(_op(tensor.size, matrix, _view(tensor)))
+
+
 @dataclass
 class _Decoder:
     """Builds the graph of one physical batch, layer by layer."""
@@ -172,6 +179,8 @@ class _Decoder:
     """Cells that a token looks at, by whether the layer has a window."""
     scaled: bool
     """Whether embeddings are scaled by an input: 1 for those that were given as such."""
+    rotations: tuple[int, int]
+    """Widths of the matrices that rotate keys and values before they are quantized; 0 = none."""
     graph: _Graph = field(default_factory=_Graph)
 
     def __post_init__(self) -> None:
@@ -191,12 +200,17 @@ class _Decoder:
                    _Tensor(_F16 * cells * tokens))
             for kind, cells in self.cells.items()
         }  # fmt: skip
+        self.rotate = {
+            kind: tuple(_Tensor(_F32 * width**2) if width else None for width in self.rotations)
+            for kind in self.cells
+        }
 
     def norm(self, tensor: _Tensor) -> _Tensor:
         return _op(tensor.size, tensor, inplace=True)
 
     def attention(self, attention: SoftmaxAttention, *, windowed: bool) -> _Tensor:
         keys, values, mask = self.inputs[windowed]
+        rotate_k, rotate_v = self.rotate[windowed]
         cur = self.norm(self.stream)
         heads, kv_heads = attention.num_attention_heads, attention.num_key_value_heads
 
@@ -209,6 +223,7 @@ class _Decoder:
         q = project(heads, attention.head_dim, rotate=True)
         k = project(kv_heads, attention.head_dim, rotate=True)
         v = project(kv_heads, attention.v_head_dim, rotate=False)
+        q, k, v = _rotated(q, rotate_k), _rotated(k, rotate_k), _rotated(v, rotate_v)
         # with a second cache, of windows, keys come before values
         for tensor in (q, k, v) if True in self.cells else (q, v, k):
             self.graph.expand(tensor)
@@ -216,7 +231,7 @@ class _Decoder:
         self.graph.expand(_Tensor(0, (_view(k), keys)))
         self.graph.expand(_Tensor(0, (_view(v), values)))
         mixed = _op(_F32 * heads * attention.v_head_dim * self.tokens, _view(q), mask)
-        return _op(self.stream.size, _view(mixed))
+        return _op(self.stream.size, _rotated(_view(mixed), rotate_v))
 
     def dense(self, cur: _Tensor, width: int, tokens: int) -> _Tensor:
         size = _F32 * width * tokens
@@ -272,6 +287,7 @@ def compute_bytes(
     outputs: int,
     *,
     windowed: bool,
+    quantized: tuple[bool, bool] = (False, False),
 ) -> int | None:
     """Return the bytes of the compute buffer on a CPU with flash attention.
 
@@ -286,6 +302,8 @@ def compute_bytes(
         Rows of logits that are kept: one for each slot of the server.
     windowed : bool
         Whether llama.cpp honours the model's window.
+    quantized : (bool, bool)
+        Whether cached keys, and cached values, are of a quantized type: they are rotated first.
 
     Returns
     -------
@@ -315,10 +333,21 @@ def compute_bytes(
     if layers is None:
         return None
     decoder = _Decoder(model.hidden_size, tokens, min(outputs, tokens), cells,
-                       scaled=model.model_type == "gemma3_text")  # fmt: skip
+                       scaled=model.model_type == "gemma3_text",
+                       rotations=_rotations(layers[0].attention, *quantized))  # fmt: skip
     for number, layer in enumerate(layers):
         decoder.layer(layer, last=number == len(layers) - 1)
     return decoder.finish(model.vocab_size)
+
+
+def _rotations(attention: SoftmaxAttention, keys: bool, values: bool) -> tuple[int, int]:  # noqa: FBT001
+    """Return the widths of the rotations: only of heads of whole blocks of 64."""
+    key_head, value_head = attention.head_dim, attention.v_head_dim
+    # keys: the largest power of two that divides a head
+    return (
+        key_head & -key_head if keys and key_head % _ROTATED == 0 else 0,
+        _ROTATED if values and value_head % _ROTATED == 0 else 0,
+    )
 
 
 def _layers(model: Model, *, windowed: bool) -> list[_Layer] | None:

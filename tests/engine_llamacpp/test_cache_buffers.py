@@ -53,7 +53,8 @@ def compare(
 @pytest.mark.parametrize("model", ["smollm2", "gemma3"])
 def test_real_models(model: str, cache_type: str, n_parallel: int, request: pytest.FixtureRequest):
     path = request.getfixturevalue(model)
-    theirs, _ = compare(path, 5000, n_parallel, cache_type)
+    theirs, ours = compare(path, 5000, n_parallel, cache_type)
+    assert ours.compute_bytes is not None
     file = read_gguf_file(path)
     assert theirs.file_mib == f"{file.tensor_bytes / 2**20:.2f}"
     assert theirs.parameters == f"{read_gguf(path).parameter_count / 1e6:.2f} M"

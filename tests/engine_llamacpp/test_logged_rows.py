@@ -161,15 +161,19 @@ def test_index_keys_have_a_buffer_of_their_own(shared: Path):
 
 
 def test_compute_buffers_that_are_not_derived():
-    """None rather than a guess: quantized caches, no flash attention, graphs that are not known."""
+    """None rather than a guess: F32 caches, no flash attention, graphs that are not known."""
     model = read_config(LLAMA)
     known = llamacpp_cache(model, 8192)
     assert known.compute_bytes is not None
     assert [line.split()[0] for line in known.lines] == ["size", "output", "compute"]
-    assert llamacpp_cache(model, 8192, cache_type_k="q8_0").compute_bytes is None
+    assert llamacpp_cache(model, 8192, cache_type_k="f32").compute_bytes is None
     assert llamacpp_cache(model, 8192, flash_attn=False).compute_bytes is None
     olmo = LLAMA | {"model_type": "olmo2"}
     assert llamacpp_cache(read_config(olmo), 8192).compute_bytes is None
+    # quantized values are rotated by a matrix of 64 x 64, and keys by one as wide as a head
+    rotated = llamacpp_cache(model, 8192, cache_type_k="q8_0", cache_type_v="q8_0").compute_bytes
+    assert rotated is not None
+    assert rotated - known.compute_bytes == 4 * (64**2 + 128**2)
     # masks grow with the cells, all else with the tokens of a batch
     longer = llamacpp_cache(model, 16384).compute_bytes
     assert longer is not None
