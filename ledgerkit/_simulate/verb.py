@@ -168,8 +168,8 @@ def serve(
             )
         if most is None and overload == "refuse":
             told.append(
-                f"a stream of {arrivals.requests:,} is too short to tell the capacity: a rate "
-                "above it is not refused"
+                f"a stream of {arrivals.requests:,} request{'s' * (arrivals.requests > 1)} is too "
+                "short to tell the capacity: a rate above it is not refused"
             )
     arrays = prepare(table, how, plan, arrivals, int(warm_up * arrivals.requests))
     run(arrays, progress)

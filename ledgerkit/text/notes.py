@@ -117,7 +117,8 @@ _PATTERNS: Final = (
     ((r"(.+) requests were rejected: longer than the model, the step budget \(without chunked "
       r"prefill\) or the whole cache allow"),
      r"拒绝了 \1 个请求：超过模型、每步预算（未分块预填充时）或整个 cache 的长度"),
-    (r"a stream of (.+) is too short to tell the capacity: a rate above it is not refused",
+    ((r"a stream of (.+) requests? is too short to tell the capacity: a rate above it is not "
+      r"refused"),
      r"\1 个请求太少，无法得知处理能力：超过它的速率没有被拒绝"),
     (r"drafts are accepted independently, with one probability",
      "各草稿 token 以同一概率独立地被接受"),
