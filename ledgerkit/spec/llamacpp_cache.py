@@ -130,7 +130,7 @@ class LlamaCppCache(Frozen):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Lines of the log on cache, output and compute buffers, spaces collapsed."""
+        """Lines of the log on cache, output and (on a CPU) compute buffers, spaces collapsed."""
         lines = [buffer.line for buffer in self.buffers]
         lines.append(f"output buffer size = {_mib(self.output_bytes)} MiB")
         if self.compute_bytes is not None:
