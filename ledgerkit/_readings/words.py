@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ledgerkit._compare import device_name
 from ledgerkit._readings.document import Block, Code, Heading, Paragraph, Table
 from ledgerkit.text import get
 from ledgerkit.text.numbers import (
@@ -50,7 +51,8 @@ def _opening(reading: ModelReading, language: str) -> Iterator[Block]:
     yield Paragraph(
         get(
             "reading.report.point", language, devices=point.deployment.devices,
-            hardware=point.hardware.slug, tp=point.deployment.tp, pp=point.deployment.pp,
+            hardware=device_name(point.hardware.slug),
+            tp=point.deployment.tp, pp=point.deployment.pp,
             prompt=context(point.workload.prompt_tokens),
             output=count(point.workload.output_tokens), concurrency=point.workload.concurrency,
             fits=get(f"fits.{books.fits}", language),
@@ -290,7 +292,7 @@ def parameters(number: float) -> str:
 
 
 def _local(row: dict[str, Any], prompt: int, language: str | None) -> str:
-    fields: dict[str, Any] = {"device": row["device"]}
+    fields: dict[str, Any] = {"device": device_name(row["device"])}
     if row["fits"] == "yes":
         fields |= {"rate": rate(1.0 / row["tpot_s"]), "ttft": duration(row["ttft_s"]),
                    "prompt": context(prompt)}  # fmt: skip

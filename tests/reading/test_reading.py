@@ -192,7 +192,7 @@ def test_a_long_context_is_not_cheap(kimi):
 def test_what_runs_at_home(kimi, gemma):
     home = words.finding(gemma.misreadings[2], "en")
     # 50 GB in bf16; in 4.5 bit 14 GB, but rows of 704 are kept in 5.5 bit and what vLLM needs adds
-    assert "rtx-4090-24gb does not hold it" in home
+    assert "RTX 4090 24 GB does not hold it" in home
     assert "as q4_k it may not fit (needs about 18.6 GB)" in home
     shallow = lk.read_model(lk.load_model("qwen3-32b").replace(num_hidden_layers=32))
     assert "as q4_k it fits" in words.finding(shallow.misreadings[2], "en")
