@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit.catalog.models import load_model
 from ledgerkit.errors import LedgerError
-from ledgerkit.spec._base import whole_number
+from ledgerkit.spec._base import at_least_one, whole_number
 from ledgerkit.spec.attention import (
     CompressedAttention,
     LatentAttention,
@@ -54,9 +54,9 @@ def cache_table(
     rows: list[dict[str, Any]] = []
     wanted = [
         whole_number(LedgerError, "contexts", context, 0)
-        for context in _listed("contexts", contexts)
+        for context in at_least_one(LedgerError, "contexts", contexts, "numbers of tokens")
     ]
-    for ref in _listed("models", models):
+    for ref in at_least_one(LedgerError, "models", models, "models or their names"):
         model = ref if isinstance(ref, Model) else load_model(ref)
         texts = {
             f"{name}_{language}": describe(model, kv_dtype, language)
@@ -74,18 +74,6 @@ def cache_table(
                           allowed="contexts up to the positions of a model",
                           fix="ask for shorter contexts")  # fmt: skip
     return pl.DataFrame(rows)
-
-
-def _listed(name: str, given: Any) -> list[Any]:
-    """Take a list of at least one; a text is none."""
-    try:
-        found = [] if isinstance(given, str | bytes) else list(given)
-    except TypeError:
-        found = []
-    if not found:
-        raise LedgerError(f"{name} must be a list of at least one", given=given,
-                          allowed=f"a list of {name}", fix=f"pass {name}=[...]")  # fmt: skip
-    return found
 
 
 def _mechanism(model: Model, _kv_dtype: str, language: str) -> str:

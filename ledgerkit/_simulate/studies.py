@@ -12,7 +12,7 @@ from ledgerkit._simulate.scheduler import Scheduler
 from ledgerkit._simulate.verb import serve
 from ledgerkit.costs.table import build
 from ledgerkit.errors import WorkloadError
-from ledgerkit.spec._base import finite_number
+from ledgerkit.spec._base import at_least_one, finite_number
 from ledgerkit.spec.deployment import Deployment
 
 if TYPE_CHECKING:
@@ -39,18 +39,6 @@ def _check_goal(goal: Mapping[str, float]) -> None:
     if unknown:
         raise WorkloadError(f"a goal has no {unknown[0]!r}", given=goal[unknown[0]],
                             allowed=", ".join(_GOALS), fix=f"leave {unknown[0]} out")  # fmt: skip
-
-
-def _listed(name: str, given: Any, allowed: str) -> list[Any]:
-    """Take a list of at least one; a text is none."""
-    try:
-        found = [] if isinstance(given, str | bytes) else list(given)
-    except TypeError:
-        found = []
-    if not found:
-        raise WorkloadError(f"{name} must be a list of at least one", given=given, allowed=allowed,
-                            fix=f"pass {name}=[...]")  # fmt: skip
-    return found
 
 
 def _of_fields(given: Any) -> bool:
@@ -81,7 +69,7 @@ def load_curve(run: Simulation, rates_per_s: Sequence[float], **goal: float) -> 
         raise WorkloadError("a load curve needs a stream of arrivals, not a loop",
                             given=run.arrivals.label, allowed="poisson, gamma, frames, traces",
                             fix="simulate a stream")  # fmt: skip
-    rates = _listed("rates_per_s", rates_per_s, "numbers of requests per second")
+    rates = at_least_one(WorkloadError, "rates_per_s", rates_per_s, "requests per second")
     warm = float(run.warm_up)
     rows = []
     for given in rates:
@@ -135,7 +123,7 @@ def engines(
 
     _check_goal(goal)
     rows, books = [], []
-    for name in _listed("names", names, "names of engines, see lk.engines()"):
+    for name in at_least_one(WorkloadError, "names", names, "engines, see lk.engines()"):
         layout = Deployment(**run.deployment.model_dump() | {"engine": name})
         model, hardware, layout, profile, efficiencies = resolve(run.model, run.hardware, layout)
         table = build(model, layout, hardware, efficiencies, profile)

@@ -195,6 +195,29 @@ def finite_number(
     return found
 
 
+def at_least_one(kind: type[LedgerError], name: str, given: Any, allowed: str) -> list[Any]:
+    """Take anything with items, but no text.
+
+    Raises
+    ------
+    LedgerError
+        Of the ``kind``; the message names the value.
+
+    Examples
+    --------
+    >>> at_least_one(LedgerError, "models", ("llama-3.1-8b",), "models")
+    ['llama-3.1-8b']
+    """
+    try:
+        found = [] if isinstance(given, str | bytes) else list(given)
+    except TypeError:
+        found = []
+    if not found:
+        raise kind(f"{name} must be a list of at least one", given=given, allowed=allowed,
+                   fix=f"pass {name}=[...]")  # fmt: skip
+    return found
+
+
 _BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
 _KINDS = {"int": "a whole number", "float": "a number", "finite": "a finite number",
           "string": "text", "bool": "true or false"}  # fmt: skip
