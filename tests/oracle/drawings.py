@@ -848,6 +848,46 @@ def phi(draw):
     return found | {"qk_layernorm": draw(st.booleans())}
 
 
+def persimmon(draw):
+    found = frame(draw, intermediate_size=pick(draw, 40, 96), num_attention_heads=4)
+    return found | {"qk_layernorm": draw(st.booleans())}
+
+
+def gpt_neo(draw):
+    layers = pick(draw, 2, 4)
+    found = frame(draw, num_heads=pick(draw, 2, 4), window_size=64, max_position_embeddings=128,
+                  intermediate_size=pick(draw, None, 40), num_layers=layers)  # fmt: skip
+    del found["num_hidden_layers"]
+    return found | {"attention_types": pick(
+        draw, [[["global", "local"], layers // 2]], [[["global"], layers]],
+        [[["local"], 1], [["global"], layers - 1]],
+    )}  # fmt: skip
+
+
+def xglm(draw):
+    return {
+        "vocab_size": pick(draw, 32, 61),
+        "d_model": 64,
+        "ffn_dim": pick(draw, 40, 96),
+        "num_layers": draw(st.integers(1, 4)),
+        "attention_heads": pick(draw, 2, 4),
+        "max_position_embeddings": 64,
+        "tie_word_embeddings": draw(st.booleans()),
+    }
+
+
+def mpt(draw):
+    return {
+        "vocab_size": pick(draw, 32, 61),
+        "d_model": pick(draw, 32, 64),
+        "n_layers": draw(st.integers(1, 4)),
+        "n_heads": pick(draw, 1, 2, 4),
+        "max_seq_len": 64,
+        "attn_config": {"clip_qkv": pick(draw, None, 8.0), "alibi": True},
+        "tie_word_embeddings": draw(st.booleans()),
+    }
+
+
 def opt(draw):
     found = frame(draw, ffn_dim=pick(draw, 40, 96), num_attention_heads=pick(draw, 2, 4))
     for name in ("enable_bias", "layer_norm_elementwise_affine", "do_layer_norm_before"):
@@ -876,6 +916,7 @@ DRAWINGS = {
     "axk1": axk1,
     "bamba": bamba,
     "bloom": bloom,
+    "codegen": gptj,
     "cohere": cohere,
     "cohere2": olmo3,
     "cwm": cwm,
@@ -905,6 +946,7 @@ DRAWINGS = {
     "glm_moe_dsa": glm_moe_dsa,
     "gpt2": gpt2,
     "gpt_bigcode": gpt_bigcode,
+    "gpt_neo": gpt_neo,
     "gpt_neox": gpt_neox,
     "gpt_oss": gpt_oss,
     "gptj": gptj,
@@ -937,6 +979,7 @@ DRAWINGS = {
     "ministral3": mistral,
     "mistral": mistral,
     "mixtral": mixtral,
+    "mpt": mpt,
     "nanochat": nanochat,
     "nemotron": llama,
     "nemotron_h": nemotron_h,
@@ -946,6 +989,7 @@ DRAWINGS = {
     "olmo_hybrid": olmo_hybrid,
     "olmoe": olmoe,
     "opt": opt,
+    "persimmon": persimmon,
     "phi": phi,
     "phi3": phi3,
     "phimoe": phimoe,
@@ -964,6 +1008,7 @@ DRAWINGS = {
     "stablelm": stablelm,
     "starcoder2": starcoder2,
     "vaultgemma": gemma,
+    "xglm": xglm,
     "youtu": youtu,
 }
 """Model type → how to draw a config of it."""

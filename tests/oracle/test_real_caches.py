@@ -26,9 +26,9 @@ def runnable(model_type, fields):
     """Steer a drawn config around faults of the library's forward pass."""
     fields = {**fields, "max_position_embeddings": 128}
     match model_type:
-        case "dbrx":
+        case "dbrx" | "mpt":
             del fields["max_position_embeddings"]
-        case "gpt2" | "gptj" | "gpt_bigcode":
+        case "gpt2" | "gptj" | "codegen" | "gpt_bigcode":
             del fields["max_position_embeddings"]
             fields["n_positions"] = 64
         case "falcon":  # other layouts fail to reshape or cache repeated heads
