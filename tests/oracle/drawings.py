@@ -628,6 +628,24 @@ def granite_moe(draw):
     return found | experts(draw, "num_local_experts")
 
 
+def windowed(draw, found):
+    """Windows on some layers, listed or by the rule of the class."""
+    found["sliding_window"] = 8
+    if draw(st.booleans()):
+        found["layer_types"] = words(
+            draw, found["num_hidden_layers"], "full_attention", "sliding_attention"
+        )
+    return found
+
+
+def granite_swa(draw):
+    return windowed(draw, llama(draw))
+
+
+def granitemoe_swa(draw):
+    return windowed(draw, granite_shared(draw))
+
+
 def granite_shared(draw):
     return granite_moe(draw) | {"shared_intermediate_size": pick(draw, 0, 40)}
 
@@ -951,7 +969,9 @@ DRAWINGS = {
     "gpt_oss": gpt_oss,
     "gptj": gptj,
     "granite": llama,
+    "granite_swa": granite_swa,
     "granitemoe": granite_moe,
+    "granitemoe_swa": granitemoe_swa,
     "granitemoehybrid": granite_hybrid,
     "granitemoeshared": granite_shared,
     "helium": helium,

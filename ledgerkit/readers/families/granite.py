@@ -1,6 +1,7 @@
 """Granite mixtures of experts and hybrids: Mamba-2 and attention layers, experts, a shared MLP.
 
-Sources: ``models/granitemoehybrid``, ``granitemoeshared`` and ``granitemoe`` of transformers 5.24.
+Sources: ``models/granitemoehybrid``, ``granitemoeshared``, ``granitemoe`` and ``granitemoe_swa``
+(windows, and a sink for each head) of transformers 5.24.
 Experts are as wide as ``intermediate_size``; without experts the shared MLP is the only one.
 """
 
@@ -16,10 +17,11 @@ from ledgerkit.readers.families._common import (
     read_head_dim,
     read_heads,
     require,
+    window_flags,
 )
 from ledgerkit.readers.families._mamba import Mamba2, mamba2
 from ledgerkit.readers.fields import Fields
-from ledgerkit.readers.rows import Architecture, Layer, Row, ffn_row
+from ledgerkit.readers.rows import Architecture, Layer, Row, attention_row, ffn_row
 from ledgerkit.spec.attention import SoftmaxAttention
 from ledgerkit.spec.axes import Account
 from ledgerkit.spec.feed_forward import DenseFfn, MoeFfn
@@ -34,6 +36,7 @@ _COMMON = {
 DEFAULTS: dict[str, Mapping[str, Any]] = {
     "granitemoe": _COMMON,
     "granitemoeshared": {**_COMMON, "shared_intermediate_size": 0},
+    "granitemoe_swa": {**_COMMON, "shared_intermediate_size": 0, "sliding_window": 128},
     "granitemoehybrid": {
         **_COMMON,
         "shared_intermediate_size": 1024,
@@ -72,6 +75,10 @@ def read(fields: Fields, model_type: str) -> Architecture:
     rows = gqa_projections(hidden, heads, kv_heads, head_dim, qkv_bias=bias, o_bias=bias)
     mixers: dict[bool, tuple[Any, list[Row]]] = {True: (softmax, rows)}
     attends = [True] * frame.layers
+    if model_type == "granitemoe_swa":
+        rows.append(attention_row(LAYER + "self_attn.sinks", heads, use="vector"))
+        window, attends = _full_layers(fields, frame)
+        mixers[False] = (softmax.model_copy(update={"window": window}), rows)
     if model_type == "granitemoehybrid":
         attends = _attention_layers(fields, frame)
         if not all(attends):
@@ -91,6 +98,17 @@ def _attention_layers(fields: Fields, frame: Frame) -> list[bool]:
     types = fields.words(name, frame.layers, allowed=_WORDS)
     fields.mark("layers_block_type", "layer_types")
     return [kind in ("attention", "full_attention") for kind in types or ["mamba"] * frame.layers]
+
+
+def _full_layers(fields: Fields, frame: Frame) -> tuple[int | None, list[bool]]:
+    """Return the window, and which layers have none: listed, or every fourth from the first on."""
+    fields.ignore("rotary", "layer_rope_theta")
+    window = fields.optional("sliding_window")
+    types = fields.words("layer_types", frame.layers, default=None,
+                         allowed=("full_attention", "sliding_attention"))  # fmt: skip
+    if types is None:
+        return window, [index % 4 == 0 for index in range(frame.layers)]
+    return window, [not flag for flag in window_flags(types)]
 
 
 def _mamba_size(fields: Fields, hidden: int) -> Mamba2:

@@ -1,7 +1,8 @@
 """Llama and its close kin: one kind of layer, or one with and without a window.
 
 Llama 1-3, SmolLM, Mistral, Ministral/Devstral, Qwen2/2.5, Qwen3, the text parts of their VL models,
-MiMo-7B, ERNIE 4.5 dense, Hunyuan dense, SmolLM3, InternLM3, CWM, Seed-OSS, Granite dense. Sources:
+MiMo-7B, ERNIE 4.5 dense, PaddleOCR-VL, Hunyuan dense, SmolLM3, InternLM3, CWM, Seed-OSS, Granite dense, with
+windows and sinks too. Sources:
 the model classes of transformers 5.24 under those names and the checkpoints' headers; MiMo-7B:
 ``XiaomiMiMo/MiMo`` (one MTP block after the layers).
 """
@@ -11,7 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
-from ledgerkit.readers.blocks import attention_norm, dense_mlp, ffn_norm, gqa_projections
+from ledgerkit.readers.blocks import (
+    LAYER,
+    attention_norm,
+    dense_mlp,
+    ffn_norm,
+    gqa_projections,
+)
 from ledgerkit.readers.families._common import (
     Frame,
     hunyuan_extras,
@@ -23,7 +30,7 @@ from ledgerkit.readers.families._common import (
     window_flags,
 )
 from ledgerkit.readers.fields import Fields
-from ledgerkit.readers.rows import Architecture, Layer, MtpPlan
+from ledgerkit.readers.rows import Architecture, Layer, MtpPlan, attention_row
 from ledgerkit.spec.attention import SoftmaxAttention
 from ledgerkit.spec.feed_forward import DenseFfn
 
@@ -40,17 +47,26 @@ class Style(NamedTuple):
     ``max_window_layers`` on, if ``use_sliding_window`` says so; ``fourth``: all but every fourth,
     from the first on."""
     norm_names: tuple[str, str] = ("q_norm", "k_norm")
+    sinks: bool = False
+    """Whether attention has a learned sink for each head."""
 
 
 _BIAS = Style("attention_bias", "attention_bias", "mlp_bias")
 _QWEN2 = Style(qkv_bias=True, window="flag")
 _QWEN3 = Style("attention_bias", "attention_bias", qk_norm=True, window="flag")
+_HUNYUAN = Style(
+    "attention_bias",
+    "attention_bias",
+    qk_norm=True,
+    norm_names=("query_layernorm", "key_layernorm"),
+)
 STYLES = {
     "llama": _BIAS,
     "smollm3": _BIAS._replace(window="flag"),
     "internlm3": _BIAS,
     "cwm": Style(mlp_bias="mlp_bias", window="fourth"),
     "granite": _BIAS,
+    "granite_swa": _BIAS._replace(window="fourth", sinks=True),
     "iquestcoder": _BIAS,
     "mistral": Style(window="all"),
     "ministral": Style(window="all"),
@@ -63,12 +79,9 @@ STYLES = {
     "qwen3": _QWEN3,
     "qwen3_vl_text": Style("attention_bias", "attention_bias", qk_norm=True),
     "ernie4_5": Style("use_bias", "use_bias", "use_bias"),
-    "hunyuan_v1_dense": Style(
-        "attention_bias",
-        "attention_bias",
-        qk_norm=True,
-        norm_names=("query_layernorm", "key_layernorm"),
-    ),
+    "paddleocr_vl_text": Style("use_bias", "use_bias", "use_bias"),
+    "hunyuan_v1_dense": _HUNYUAN,
+    "hunyuan_vl_text": _HUNYUAN,
     "seed_oss": Style("attention_bias", "attention_out_bias", "mlp_bias"),
 }
 _NO_BIAS = {"attention_bias": False, "mlp_bias": False, "tie_word_embeddings": False}
@@ -86,9 +99,23 @@ _MISTRAL = {
     "sliding_window": 4096,
     "tie_word_embeddings": False,
 }
+_ERNIE = {
+    "num_key_value_heads": 2,
+    "head_dim": 128,
+    "max_position_embeddings": 131072,
+    "tie_word_embeddings": True,
+    "use_bias": False,
+}
 DEFAULTS: dict[str, Mapping[str, Any]] = {
     "llama": {**_NO_BIAS, "max_position_embeddings": 2048},
     "granite": {**_NO_BIAS, "max_position_embeddings": 2048},
+    "granite_swa": {
+        **_NO_BIAS,
+        "num_key_value_heads": 4,
+        "max_position_embeddings": 8192,
+        "tie_word_embeddings": True,
+        "sliding_window": 128,
+    },
     "iquestcoder": {
         **_NO_BIAS,
         "num_key_value_heads": 8,
@@ -162,16 +189,16 @@ DEFAULTS: dict[str, Mapping[str, Any]] = {
         "tie_word_embeddings": False,
         "num_nextn_predict_layers": 0,
     },
-    "ernie4_5": {
-        "num_key_value_heads": 2,
-        "head_dim": 128,
-        "max_position_embeddings": 131072,
-        "tie_word_embeddings": True,
-        "use_bias": False,
-    },
+    "ernie4_5": _ERNIE,
+    "paddleocr_vl_text": _ERNIE,
     "hunyuan_v1_dense": {
         "max_position_embeddings": 2048,
         "tie_word_embeddings": False,
+        "attention_bias": False,
+    },
+    "hunyuan_vl_text": {
+        "max_position_embeddings": 2048,
+        "tie_word_embeddings": True,
         "attention_bias": False,
     },
     "seed_oss": {
@@ -192,9 +219,9 @@ def read(fields: Fields, model_type: str) -> Architecture:
     frame = read_frame(fields)
     heads, kv_heads = read_heads(fields)
     head_dim = read_head_dim(fields, frame.hidden, heads)
-    fields.ignore("rotary", "no_rope_layers", "no_rope_layer_interval")
+    fields.ignore("rotary", "no_rope_layers", "no_rope_layer_interval", "layer_rope_theta")
     fields.only("activation", "swiglu", "silu", why="the MLP of this model type is gated by SiLU")
-    if model_type == "hunyuan_v1_dense":
+    if style is _HUNYUAN:
         _hunyuan(fields, head_dim)
     if model_type == "iquestcoder":
         fields.only("clip_qkv", why="no checkpoint of this model type has it")
@@ -218,6 +245,7 @@ def read(fields: Fields, model_type: str) -> Architecture:
             qk_norm=head_dim if style.qk_norm else None,
             norm_names=style.norm_names,
         ),
+        *((attention_row(LAYER + "self_attn.sinks", heads, use="vector"),) if style.sinks else ()),
         *ffn_norm(frame.hidden),
         *dense_mlp(
             frame.hidden, intermediate, bias=says(fields, "mlp_bias", answer=style.mlp_bias)
