@@ -646,6 +646,45 @@ def granitemoe_swa(draw):
     return windowed(draw, granite_shared(draw))
 
 
+def mellum(draw):
+    found = windowed(draw, dense(draw, moe_intermediate_size=24, **experts(draw)))
+    found["attention_bias"] = draw(st.booleans())
+    if draw(st.booleans()):
+        found["mlp_layer_types"] = words(draw, found["num_hidden_layers"], "dense", "sparse")
+    return found
+
+
+def cohere2_moe(draw):
+    found = dense(draw, attention_bias=draw(st.booleans()), **experts(draw))
+    layers = found["num_hidden_layers"]
+    found |= {
+        "num_shared_experts": pick(draw, 0, 1, 2),
+        "prefix_dense_intermediate_size": pick(draw, None, 56),
+        "sliding_window": 8,
+        "sliding_window_pattern": pick(draw, 2, 4),
+    }
+    if draw(st.booleans()):
+        found["mlp_layer_types"] = words(draw, layers, "dense", "sparse")
+        found["layer_types"] = words(draw, layers, "full_attention", "sliding_attention")
+        return found
+    return found | {
+        "first_k_dense_replace": draw(st.integers(0, layers)),
+        "prefix_dense_sliding_window_pattern": pick(draw, 1, 2),
+    }
+
+
+def lfm3(draw):
+    found = dense(draw, conv_bias=draw(st.booleans()), conv_L_cache=pick(draw, 2, 3, 7))
+    for name in ("use_sandwich_norm", "use_attention_gate", "attention_bias"):
+        found[name] = draw(st.booleans())
+    found |= {"sliding_window": 8, "pad_token_id": 0}
+    if draw(st.booleans()):
+        found["layer_types"] = words(
+            draw, found["num_hidden_layers"], "conv", "full_attention", "sliding_attention"
+        )
+    return found
+
+
 def granite_shared(draw):
     return granite_moe(draw) | {"shared_intermediate_size": pick(draw, 0, 40)}
 
@@ -937,6 +976,7 @@ DRAWINGS = {
     "codegen": gptj,
     "cohere": cohere,
     "cohere2": olmo3,
+    "cohere2_moe": cohere2_moe,
     "cwm": cwm,
     "dbrx": dbrx,
     "deepseek_v2": deepseek,
@@ -987,6 +1027,8 @@ DRAWINGS = {
     "laguna": laguna,
     "lfm2": lfm2_dense,
     "lfm2_moe": lfm2_moe,
+    "lfm3": lfm3,
+    "mellum": mellum,
     "llama": llama,
     "llama4_text": llama4,
     "mamba": mamba,

@@ -49,12 +49,14 @@ def runnable(model_type, fields):
         case (
             "lfm2"
             | "lfm2_moe"
+            | "lfm3"
             | "granitemoehybrid"
             | "qwen3_5_text"
             | "qwen3_5_moe_text"
             | "qwen3_next"
         ):
-            fields["layer_types"] = ["full_attention", *fields["layer_types"][1:]]
+            kinds = fields.get("layer_types") or ["conv"] * fields["num_hidden_layers"]
+            fields["layer_types"] = ["full_attention", *kinds[1:]]
         case "bamba":
             fields["attn_layer_indices"] = [0]
         case "jamba":

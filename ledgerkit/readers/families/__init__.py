@@ -44,6 +44,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
         "nanochat",
     ),
     "bamba": ("bamba", "mamba", "mamba2", "falcon_mamba"),
+    "cohere2_moe": ("cohere2_moe",),
     "dbrx": ("dbrx",),
     "deepseek": (
         "deepseek_v2",
@@ -86,6 +87,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "jamba": ("jamba",),
     "kimi_linear": ("kimi_linear",),
     "lfm2": ("lfm2", "lfm2_moe"),
+    "lfm3": ("lfm3",),
     "llama": (
         "llama",
         "smollm3",
@@ -125,6 +127,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
         "exaone_moe",
         "afmoe",
         "laguna",
+        "mellum",
     ),
     "nemotron_h": ("nemotron_h",),
     "nemotron_nas": ("nemotron-nas",),

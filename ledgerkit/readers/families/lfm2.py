@@ -49,8 +49,8 @@ DEFAULTS: dict[str, Mapping[str, Any]] = {
         "use_expert_bias": True,
     },
 }
-_MLP = LAYER + "feed_forward."
-_NAMES = ("w1", "w3", "w2")
+MLP = LAYER + "feed_forward."
+NAMES = ("w1", "w3", "w2")
 
 
 def read(fields: Fields, model_type: str) -> Architecture:
@@ -76,7 +76,7 @@ def read(fields: Fields, model_type: str) -> Architecture:
     projections = [row._replace(name=row.name.replace("o_proj", "out_proj")) for row in projections]
     mixers: dict[bool, tuple[SoftmaxAttention | StateAttention, list[Row]]] = {
         True: (softmax, projections),
-        False: _convolution(fields, hidden),
+        False: convolution(fields, hidden),
     }
     attends = _attention_layers(fields, frame.layers)
     dense = frame.layers
@@ -119,7 +119,7 @@ def _attention_layers(fields: Fields, layers: int) -> list[bool]:
     return attends
 
 
-def _convolution(fields: Fields, hidden: int) -> tuple[StateAttention, list[Row]]:
+def convolution(fields: Fields, hidden: int) -> tuple[StateAttention, list[Row]]:
     """Return a gated short convolution: three streams in, one out."""
     kernel = fields.size("conv_L_cache")
     attention = StateAttention(
@@ -157,7 +157,7 @@ def _dense(fields: Fields, hidden: int, model_type: str) -> tuple[FeedForward, l
                           "two thirds, rounded up to block_multiple_of")  # fmt: skip
     fields.mark("block_multiple_of", "block_ffn_dim_multiplier")
     require(width > 0, "the adjusted width of the MLP must be above 0", width)
-    rows = dense_mlp(hidden, width, at=_MLP, names=_NAMES)
+    rows = dense_mlp(hidden, width, at=MLP, names=NAMES)
     return DenseFfn(intermediate_size=width), rows
 
 
@@ -169,9 +169,9 @@ def _moe(fields: Fields, hidden: int, _model_type: str) -> tuple[FeedForward, li
         num_experts_per_tok=fields.size("num_experts_per_tok"),
         moe_intermediate_size=width,
     )
-    bias = _MLP + "expert_bias" if fields.flag("use_expert_bias") else None
+    bias = MLP + "expert_bias" if fields.flag("use_expert_bias") else None
     rows: list[Row] = [
-        *router(hidden, experts, name=_MLP + "gate.weight", correction=bias),
-        *routed_experts(hidden, width, experts, at=_MLP + "experts.{expert}.", names=_NAMES),
+        *router(hidden, experts, name=MLP + "gate.weight", correction=bias),
+        *routed_experts(hidden, width, experts, at=MLP + "experts.{expert}.", names=NAMES),
     ]
     return moe, rows

@@ -1,9 +1,9 @@
 """Llama and its close kin: one kind of layer, or one with and without a window.
 
 Llama 1-3, SmolLM, Mistral, Ministral/Devstral, Qwen2/2.5, Qwen3, the text parts of their VL models,
-MiMo-7B, ERNIE 4.5 dense, PaddleOCR-VL, Hunyuan dense, SmolLM3, InternLM3, CWM, Seed-OSS, Granite dense, with
-windows and sinks too. Sources:
-the model classes of transformers 5.24 under those names and the checkpoints' headers; MiMo-7B:
+MiMo-7B, ERNIE 4.5 dense, PaddleOCR-VL, Hunyuan dense, SmolLM3, InternLM3, CWM, Seed-OSS,
+Granite dense (with windows and sinks too). Sources: the model classes of transformers 5.24 under
+those names and the checkpoints' headers; MiMo-7B:
 ``XiaomiMiMo/MiMo`` (one MTP block after the layers).
 """
 

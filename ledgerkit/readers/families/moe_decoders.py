@@ -1,8 +1,8 @@
 """Grouped-query attention with routed experts, told apart by one table.
 
-OLMoE, FlexOlmo, Phi-3.5-MoE, dots.llm1, Solar Open, Sarvam, K-EXAONE, Trinity (AFMoE) and
-Laguna. Source: the model classes of transformers 5.24 under those names, tensor names of the
-checkpoints.
+OLMoE, FlexOlmo, Phi-3.5-MoE, dots.llm1, Solar Open, Sarvam, K-EXAONE, Trinity (AFMoE),
+Laguna and Mellum. Source: the model classes of transformers 5.24 under those names, tensor names of
+the checkpoints.
 """
 
 from __future__ import annotations
@@ -119,6 +119,7 @@ STYLES = {
         gate="g_proj",
     ),
 }
+STYLES["mellum"] = Style(window="pattern", shared=None, correction=None)
 _OPEN = {"attention_bias": False, "tie_word_embeddings": False}
 _GROUPS = {"n_group": 1, "topk_group": 1}
 DEFAULTS: dict[str, Mapping[str, Any]] = {
@@ -213,6 +214,14 @@ DEFAULTS: dict[str, Mapping[str, Any]] = {
         "num_experts_per_tok": 8,
         "gating": True,
     },
+}
+DEFAULTS["mellum"] = {
+    **_OPEN,
+    "num_key_value_heads": 4,
+    "head_dim": 128,
+    "max_position_embeddings": 131072,
+    "sliding_window": 1024,
+    "first_k_dense_replace": 0,
 }
 _COUNTS = ("n_routed_experts", "num_experts", "num_local_experts")
 _BRANCHES = ("intermediate_size", "moe_intermediate_size", "num_experts_per_tok", "n_group",
@@ -321,7 +330,7 @@ def _special(fields: Fields, model_type: str) -> None:
         fields.ignore("scalar", "moe_router_logit_softcapping")
         fields.only("moe_apply_router_weight_on_input", False,
                     why="the class weighs the outputs of experts")  # fmt: skip
-    elif model_type in ("solar_open", "sarvam_moe", "exaone_moe"):
+    elif model_type in ("solar_open", "sarvam_moe", "exaone_moe", "mellum"):
         if model_type != "exaone_moe" and fields.count(*_DRAFTS, default=0):
             fields.record.assume("mtp_not_counted", family=model_type)
         fields.ignore("router arithmetic", "topk_method")
