@@ -22,7 +22,11 @@ __all__ = ["predict_pools"]
 def predict_pools(row: Row, setup: Setup, constants: Constants) -> tuple[float, float]:
     """Predict (TPOT, TTFT) of a disaggregated row, seconds."""
     if setup.prefill is None or row.prefill_workers is None or row.decode_workers is None:
-        raise DeploymentError("the row does not say how many workers there were", given=row.line)
+        raise DeploymentError(
+            "the row does not say how many workers there were",
+            given=row.line,
+            allowed="rows with a count of workers",
+        )
     host = {
         "host_step_s": constants.host_step_s,
         "host_sequence_s": constants.host_sequence_s,

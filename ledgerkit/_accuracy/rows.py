@@ -189,7 +189,9 @@ def read_rows(path: Path) -> list[Row]:
         The file is missing, lacks a column, or a cell is not a number.
     """
     if not path.is_file():
-        raise LoadTestError("no such file of measured rows", given=str(path))
+        raise LoadTestError(
+            "no such file of measured rows", given=str(path), allowed="a file that exists"
+        )
     with path.open(encoding="utf-8", newline="") as file:
         reader = csv.DictReader(file)
         names = reader.fieldnames or ()
@@ -203,6 +205,9 @@ def read_rows(path: Path) -> list[Row]:
             try:
                 found.append(make(line, cells))
             except ValueError as error:
-                raise LoadTestError(f"line {line} is not a measured row: {error}",
-                                    given=str(path)) from error  # fmt: skip
+                raise LoadTestError(
+                    f"line {line} is not a measured row: {error}",
+                    given=str(path),
+                    allowed="rows as data/measured_serving.csv has them",
+                ) from error
     return found

@@ -157,8 +157,12 @@ def study(path: Path, configs: Path | None = None, *, few_rows: int | None = Non
             refused[f"{row.model_path} on {row.system}: {error}"] += 1
     single = [(row, setup) for row, setup in built if not row.disaggregated]
     if not single:
-        raise LoadTestError("no row of this file can be predicted", given=str(path),
-                            fix="; ".join(list(refused)[:3]) or None)  # fmt: skip
+        raise LoadTestError(
+            "no row of this file can be predicted",
+            given=str(path),
+            allowed="rows of models and devices that are built in",
+            fix="; ".join(list(refused)[:3]) or None,
+        )
     judged = [row for row, _ in single]
     families: dict[Hashable, str] = {}
     models = [

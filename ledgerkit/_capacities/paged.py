@@ -119,7 +119,8 @@ def page_plan(kinds: list[LayerKind], block: int) -> PagePlan:
                     "the pages of these layers do not divide each other, so the engine cannot "
                     "share a pool among them",
                     given=[k.token_bytes for k in attention],
-                )  # fmt: skip
+                    allowed="page sizes that divide each other",
+                )
             own_block = block * round(ratio)
         groups.append(PageGroup(kind, number, own_block))
     for kind in compressors:

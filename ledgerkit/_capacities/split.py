@@ -45,8 +45,10 @@ class SplitPools:
         if any(kind.name == "compressor" for kind in kinds):
             raise CapacityError(
                 "how this engine divides its memory for compressed attention is not known",
-                given="DeepSeek-V4 layers", fix="read ideal bytes: Model.cache_bytes, lk.ledger",
-            )  # fmt: skip
+                given="DeepSeek-V4 layers",
+                allowed="models without compressed attention",
+                fix="read ideal bytes: Model.cache_bytes, lk.ledger",
+            )
         windowed = [kind for kind in kinds if kind.window is not None]
         return cls(
             growing_bytes=sum(

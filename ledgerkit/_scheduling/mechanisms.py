@@ -105,7 +105,10 @@ def speculative_decoding(
     model = draft_of_mtp(table.model) if draft is None else draft
     if model is None:
         raise DeploymentError(
-            f"{table.model.slug} has no MTP block", given=draft, fix="name a model as draft="
+            f"{table.model.slug} has no MTP block",
+            given=draft,
+            allowed="models with MTP blocks, or a draft",
+            fix="name a model as draft=",
         )
     small = load_model(model)
     drafting = Inputs(_draft_table(small, table), at.workload)

@@ -143,9 +143,11 @@ def serve(
     """Run arrivals on a priced table; ``how`` is filled in."""
     if how.preemption == "swap" and table.hardware.pcie_bytes_per_s is None:
         raise DeploymentError(
-            f"{table.hardware.slug} has no PCIe rate: nothing can be swapped", given="swap",
+            f"{table.hardware.slug} has no PCIe rate: nothing can be swapped",
+            given="swap",
+            allowed="devices with a rate of their host link",
             fix="use preemption='recompute', or describe the device with pcie_bytes_per_s",
-        )  # fmt: skip
+        )
     if warm_up is None:
         generated = arrivals.offered_per_s is not None or arrivals.concurrency is not None
         warm_up = _WARM_UP if generated else 0.0

@@ -84,10 +84,16 @@ def zip_axes(**axes: Any) -> ZippedAxes:
         raise SweepError("zip_axes needs at least one field", allowed=", ".join(FIELDS))
     for name, value in axes.items():
         if _is_single(name, value):
-            raise SweepError(f"zip_axes needs a sequence for {name!r}", given=value)
+            raise SweepError(
+                f"zip_axes needs a sequence for {name!r}",
+                given=value,
+                allowed="a list, a range or an array",
+            )
     lengths = {name: len(value) for name, value in values.items()}
     if len(set(lengths.values())) > 1:
-        raise SweepError("zipped axes must have one length", given=lengths)
+        raise SweepError(
+            "zipped axes must have one length", given=lengths, allowed="sequences of equal length"
+        )
     return ZippedAxes(values)
 
 
@@ -117,7 +123,11 @@ def geomspace(start: Any, stop: Any, num: Any) -> tuple[int, ...]:
     """
     for name, value, least in (("start", start, 1), ("stop", stop, 1), ("num", num, 2)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise SweepError(f"geomspace needs a whole {name} of at least {least}", given=value)
+            raise SweepError(
+                f"geomspace needs a whole {name} of at least {least}",
+                given=value,
+                allowed="whole numbers",
+            )
     if max(start, stop, num) > LARGEST_VALUE:
         raise SweepError("geomspace is out of range", given=(start, stop, num),
                          allowed=f"1 to {LARGEST_VALUE:,}")  # fmt: skip
@@ -170,7 +180,7 @@ class Axes:
         for values in (*(z.values for z in zipped), *({k: v} for k, v in axes.items())):
             for name in values:
                 if name in seen:
-                    raise SweepError(f"the axis {name!r} is given twice")
+                    raise SweepError(f"the axis {name!r} is given twice", allowed="each axis once")
                 seen.add(name)
             columns = {name: _checked(name, value) for name, value in values.items()}
             group = Group(columns)
@@ -178,8 +188,12 @@ class Axes:
             groups.append(group)
         missing = [name for name in REQUIRED if name not in seen]
         if missing:
-            raise SweepError("a sweep needs more fields", given=sorted(seen),
-                             fix=f"give {', '.join(f'{name}=' for name in missing)}")  # fmt: skip
+            raise SweepError(
+                "a sweep needs more fields",
+                given=sorted(seen),
+                allowed="model, hardware and the fields of a workload",
+                fix=f"give {', '.join(f'{name}=' for name in missing)}",
+            )
         groups += [
             Group({name: _checked(name, default(name))}) for name in FIELDS if name not in seen
         ]
@@ -214,7 +228,11 @@ def _listed(name: str, value: Any) -> Sequence[Any]:
         return list(value.to_list())
     if isinstance(value, np.ndarray):
         if value.ndim != 1:
-            raise SweepError(f"the axis {name!r} must have one dimension", given=value.shape)
+            raise SweepError(
+                f"the axis {name!r} must have one dimension",
+                given=value.shape,
+                allowed="a list of values",
+            )
         found: list[Any] = value.tolist()
         return found
     if isinstance(value, Mapping | set | frozenset) or not isinstance(value, Iterable):
@@ -230,7 +248,11 @@ def _checked(name: str, value: Any) -> Any:
         value = [value]
     values = _listed(name, value)
     if len(values) == 0:
-        raise SweepError(f"the axis {name!r} is empty", fix="give at least one value")
+        raise SweepError(
+            f"the axis {name!r} is empty",
+            allowed="one value or more",
+            fix="give at least one value",
+        )
     if len(values) > LONGEST_AXIS:
         raise SweepError(f"the axis {name!r} is too long", given=f"{len(values):,} values",
                          allowed=f"up to {LONGEST_AXIS:,}")  # fmt: skip
@@ -255,11 +277,15 @@ def integers(name: str, values: Any) -> Integers:
     if array.dtype.kind not in "iuf" or array.ndim != 1:
         bad = next((v for v in values if isinstance(v, bool) or not isinstance(v, int | float)),
                    values)  # fmt: skip
-        raise SweepError(f"{name} needs whole numbers", given=bad)
+        raise SweepError(f"{name} needs whole numbers", given=bad, allowed="whole numbers")
     if array.dtype.kind == "f":
         whole = np.isfinite(array) & (array == np.floor(array))
         if not whole.all():
-            raise SweepError(f"{name} needs whole numbers", given=float(array[~whole][0]))
+            raise SweepError(
+                f"{name} needs whole numbers",
+                given=float(array[~whole][0]),
+                allowed="whole numbers",
+            )
     wrong = (array < least) | (array > LARGEST_VALUE)
     if wrong.any():
         raise SweepError(f"{name} is out of range", given=array[wrong][0].item(),
@@ -270,11 +296,11 @@ def integers(name: str, values: Any) -> Integers:
 def table_value(name: str, value: Any) -> Any:
     """Check one value on its own; combinations are checked, and dropped, later."""
     if isinstance(value, float) and not math.isfinite(value):
-        raise SweepError(f"{name} must be finite", given=value)
+        raise SweepError(f"{name} must be finite", given=value, allowed="finite numbers")
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, bool):
-        raise SweepError(f"{name} cannot be a truth value", given=value)
+        raise SweepError(f"{name} cannot be a truth value", given=value, allowed="numbers")
     if name == "model":
         return value if isinstance(value, Model) else load_model(value)
     if name == "hardware":
@@ -294,14 +320,17 @@ def _check_distinct(group: Group) -> None:
         if isinstance(values, np.ndarray):
             distinct, counts = np.unique(values, return_counts=True)
             if len(distinct) < len(values):
-                raise SweepError(f"the axis {name!r} has a value twice",
-                                 given=int(distinct[counts > 1][0]))  # fmt: skip
+                raise SweepError(
+                    f"the axis {name!r} has a value twice",
+                    given=int(distinct[counts > 1][0]),
+                    allowed="distinct values",
+                )
             continue
         names = [value_name(value) for value in values]
         for i, one in enumerate(names):
             if one in names[:i]:
                 raise SweepError(
-                    f"the axis {name!r} has a value twice", given=one,
+                    f"the axis {name!r} has a value twice", given=one, allowed="distinct values",
                     fix="give each model and device a slug of its own: "
                     "model.model_copy(update={'slug': ...})" if name in ("model", "hardware")
                     else None,

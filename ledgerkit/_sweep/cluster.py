@@ -53,8 +53,12 @@ def run_on_cluster(
     """Run a task on a cluster; parts are joined here, in order."""
     submit = getattr(client, "submit", None)
     if submit is None:
-        raise SweepError("client is no client of a cluster", given=client,
-                         fix="pass distributed.Client(...)")  # fmt: skip
+        raise SweepError(
+            "client is no client of a cluster",
+            given=client,
+            allowed="a distributed.Client",
+            fix="pass distributed.Client(...)",
+        )
     todo = list(units)
     payload: Any = pickle.dumps(task)
     if len(payload) > _EMBEDDED_BYTES:

@@ -41,29 +41,45 @@ def check_names(names: Iterable[Any], what: str) -> tuple[str, ...]:
                          given=", ".join(map(str, unknown)), allowed=", ".join(KNOWN))  # fmt: skip
     twice = [name for i, name in enumerate(given) if name in given[:i]]
     if twice:
-        raise SweepError(f"{what} names a column twice", given=", ".join(twice))
+        raise SweepError(
+            f"{what} names a column twice", given=", ".join(twice), allowed="each column once"
+        )
     return given
 
 
 def from_expression(expression: Any, what: str, frames: Frames) -> Condition:
     """Check a polars expression: known columns, true or false for each row on its own."""
     if not isinstance(expression, pl.Expr):
-        raise SweepError(f"{what} needs a polars expression", given=expression,
-                         fix="write for example pl.col('tpot_s') < 0.05")  # fmt: skip
+        raise SweepError(
+            f"{what} needs a polars expression",
+            given=expression,
+            allowed="a polars expression",
+            fix="write for example pl.col('tpot_s') < 0.05",
+        )
     needs = check_names(dict.fromkeys(expression.meta.root_names()), what)
     other = _not_by_row(json.loads(expression.meta.serialize(format="json")))
     if other:
         raise SweepError(
-            f"{what} must judge each point on its own", given=other,
+            f"{what} must judge each point on its own",
+            given=other,
+            allowed="expressions without aggregates and windows",
             fix="compare columns with numbers; aggregate after .collect()",
-        )  # fmt: skip
+        )
     try:
         dtype = frames.empty(needs).select(expression.alias("mask")).dtypes[0]
     except pl.exceptions.PolarsError as error:
-        raise SweepError(f"{what} cannot be computed: {error}", given=str(expression)) from error
+        raise SweepError(
+            f"{what} cannot be computed: {error}",
+            given=str(expression),
+            allowed="expressions of the columns of this sweep",
+        ) from error
     if dtype != pl.Boolean:
-        raise SweepError(f"{what} must be true or false", given=str(dtype),
-                         fix="compare with a number")  # fmt: skip
+        raise SweepError(
+            f"{what} must be true or false",
+            given=str(dtype),
+            allowed="an expression that is true or false",
+            fix="compare with a number",
+        )
     return Condition(needs, expression=expression)
 
 
@@ -109,10 +125,16 @@ def _limit(name: str, value: Any) -> Condition:
             raise SweepError(f"{name} has no such value", given=value, allowed=", ".join(known))
         return Condition((name,), column=name, among=codes(name, wanted))
     if column is None or column.better is None:
-        raise SweepError(f"subject_to cannot tell which side of {name} is good", given=value,
-                         fix=f"use an expression: pl.col({name!r}) <= {value!r}")  # fmt: skip
+        raise SweepError(
+            f"subject_to cannot tell which side of {name} is good",
+            given=value,
+            allowed="columns whose better side is known",
+            fix=f"use an expression: pl.col({name!r}) <= {value!r}",
+        )
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:  # noqa: PLR0124
-        raise SweepError(f"the limit of {name} must be a number", given=value)
+        raise SweepError(
+            f"the limit of {name} must be a number", given=value, allowed="a finite number"
+        )
     if column.better == "low":
         return Condition((name,), column=name, most=float(value))
     return Condition((name,), column=name, least=float(value))
@@ -122,16 +144,27 @@ def direction(name: str, sense: Mapping[str, str] | None) -> tuple[str, bool]:
     """Objective and whether it is to be large."""
     given = (sense or {}).get(name)
     if given not in (None, "low", "high"):
-        raise SweepError(f"the direction of {name} is low or high", given=given)
+        raise SweepError(
+            f"the direction of {name} is low or high", given=given, allowed="low, high"
+        )
     column = COLUMNS.get(name)
     if column is not None and column.kind not in ("number", "whole"):
-        raise SweepError(f"{name} is no number", fix="use it in where or subject_to")
+        raise SweepError(
+            f"{name} is no number",
+            allowed="columns of numbers",
+            fix="use it in where or subject_to",
+        )
     if column is None and name not in NUMERIC_FIELDS:
-        raise SweepError(f"{name} is no number", fix="use it in by= or where")
+        raise SweepError(
+            f"{name} is no number", allowed="columns of numbers", fix="use it in by= or where"
+        )
     better = given or (column.better if column else None)
     if better is None:
-        raise SweepError(f"it is not clear which side of {name} is good",
-                         fix=f"add sense={{{name!r}: 'low'}} or 'high'")  # fmt: skip
+        raise SweepError(
+            f"it is not clear which side of {name} is good",
+            allowed="columns whose better side is known",
+            fix=f"add sense={{{name!r}: 'low'}} or 'high'",
+        )
     return name, better == "high"
 
 

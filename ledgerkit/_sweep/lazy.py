@@ -114,7 +114,7 @@ class Sweep:
             A name is unknown or given twice.
         """
         if not names:
-            raise SweepError("select needs at least one column")
+            raise SweepError("select needs at least one column", allowed="one column or more")
         return replace(self, _columns=check_names(names, "select"))
 
     # results -------------------------------------------------------------------------------
@@ -139,15 +139,20 @@ class Sweep:
             Too many points for the memory.
         """
         if not _whole(memory_bytes, 1, 1 << 62):
-            raise SweepError("memory_bytes must be a whole number above 0", given=memory_bytes)
+            raise SweepError(
+                "memory_bytes must be a whole number above 0",
+                given=memory_bytes,
+                allowed="1 or more",
+            )
         size = self.points * sum(_bytes(name) for name in self.columns)
         if size > memory_bytes:
             raise SweepError(
                 f"{self.points:,} points of {len(self.columns)} columns need {size / 1e9:,.1f} GB",
                 given=f"memory_bytes={memory_bytes:,}",
+                allowed="a result that fits into memory_bytes",
                 fix="reduce them as they are computed: .pareto(), .best(), .top() or .histogram(); "
                 "write them with .sink_parquet(); or narrow them with .select()",
-            )  # fmt: skip
+            )
         reducer = Collect(self.columns)
         task = self.task(reducer)
         execute(task, self.tables, self.options, partial=lambda: reducer.result(task.frames))
@@ -175,8 +180,12 @@ class Sweep:
         """
         check_names(objectives, "pareto")
         if len(objectives) < 2:
-            raise SweepError("pareto needs at least two objectives", given=objectives,
-                             fix="for one, use .best() or .top()")  # fmt: skip
+            raise SweepError(
+                "pareto needs at least two objectives",
+                given=objectives,
+                allowed="two columns or more",
+                fix="for one, use .best() or .top()",
+            )
         _check_sense(sense, objectives)
         check_one_source(self.plan, self.prices, objectives)
         reducer = Pareto([direction(name, sense) for name in objectives])
@@ -252,7 +261,9 @@ class Sweep:
         direction(column, {column: "low"})
         if edges is None:
             if not _whole(bins, 1, 100_000):
-                raise SweepError("histogram needs a whole number of bins", given=bins)
+                raise SweepError(
+                    "histogram needs a whole number of bins", given=bins, allowed="1 or more"
+                )
             extent = Extent(column)
             self._execute(extent)
             limits = self._limits(extent, log=log)
@@ -265,7 +276,11 @@ class Sweep:
             except (TypeError, ValueError):
                 cuts = np.empty(0)
             if cuts.ndim != 1 or len(cuts) < 2 or not (np.diff(cuts) > 0).all():
-                raise SweepError("edges must be numbers that rise, at least two", given=edges)
+                raise SweepError(
+                    "edges must be numbers that rise, at least two",
+                    given=edges,
+                    allowed="two rising numbers or more",
+                )
         reducer = Histogram(column, cuts)
         self._execute(reducer)
         low, high = np.r_[-np.inf, cuts], np.r_[cuts, np.inf]
@@ -277,9 +292,13 @@ class Sweep:
     def _limits(extent: Extent, *, log: bool) -> tuple[float, float]:
         low, high = extent.low, extent.high
         if low > high:
-            raise SweepError(f"no point has a value of {extent.column}")
+            raise SweepError(
+                f"no point has a value of {extent.column}", allowed="columns with values"
+            )
         if log and low <= 0:
-            raise SweepError("a logarithmic histogram needs values above 0", given=low)
+            raise SweepError(
+                "a logarithmic histogram needs values above 0", given=low, allowed="values above 0"
+            )
         if low == high:
             return low, float(np.nextafter(high, np.inf))
         return low, high
@@ -327,7 +346,7 @@ class Sweep:
                              allowed=", ".join(sorted(_CHART_OPTIONS)))  # fmt: skip
         if not _whole(options.get("max_points", 1), 1, 1 << 62):
             raise SweepError("max_points must be a whole number above 0",
-                             given=options["max_points"])  # fmt: skip
+                             given=options["max_points"], allowed="1 or more")  # fmt: skip
         chart: alt.TopLevelMixin = _plot.draw("sweep", "points", self, x=x, y=y, **options)
         return chart
 

@@ -130,18 +130,24 @@ def _check_columns(frame: pl.DataFrame) -> None:
                          fix=f"drop them: frame.drop({', '.join(map(repr, unknown))})")  # fmt: skip
     missing = [name for name in REQUIRED if name not in frame.columns]
     if missing:
-        raise SweepError("the frame lacks columns", given=", ".join(frame.columns),
-                         fix=f"add {', '.join(missing)}")  # fmt: skip
+        raise SweepError(
+            "the frame lacks columns",
+            given=", ".join(frame.columns),
+            allowed="a frame with a column for each field",
+            fix=f"add {', '.join(missing)}",
+        )
     if frame.is_empty():
-        raise SweepError("the frame has no rows")
+        raise SweepError("the frame has no rows", allowed="one row or more")
     for name in frame.columns:
         column = frame[name]
         may_be_missing = name in fields.DEPLOYMENT_FIELDS and fields.default(name) is None
         if column.null_count() and not may_be_missing:
             raise SweepError(
-                f"the column {name!r} has nulls", given=f"{column.null_count()} of {len(column)}",
+                f"the column {name!r} has nulls",
+                given=f"{column.null_count()} of {len(column)}",
+                allowed="columns without nulls",
                 fix=f"drop them: frame.drop_nulls({name!r})",
-            )  # fmt: skip
+            )
         dtype = column.dtype
         if dtype == pl.Null:
             continue

@@ -36,7 +36,11 @@ def checked_prices(plan: Plan, given: Mapping[str, Any] | None, source: str | No
                              allowed=", ".join(devices))  # fmt: skip
         number = isinstance(price, int | float) and not isinstance(price, bool)
         if not number or not math.isfinite(price) or price <= 0:
-            raise SweepError(f"the price of {slug} must be a positive number", given=price)
+            raise SweepError(
+                f"the price of {slug} must be a positive number",
+                given=price,
+                allowed="a number above 0",
+            )
     return Prices(dict(given), None)
 
 
@@ -62,10 +66,13 @@ def check_one_source(plan: Plan, prices: Prices, columns: Sequence[str]) -> None
         raise SweepError(
             "prices of different sources cannot be compared",
             given="; ".join(f"{', '.join(slugs)}: {source}" for source, slugs in found.items()),
+            allowed="prices of one source",
             fix="choose one with price_source=, or give your own with prices={slug: usd_per_hour}",
-        )  # fmt: skip
+        )
     if not found:
         raise SweepError(
-            "no device of this sweep has a price", given=", ".join(plan.names("hardware")),
+            "no device of this sweep has a price",
+            given=", ".join(plan.names("hardware")),
+            allowed="devices with a price",
             fix="give your own with prices={slug: usd_per_hour}",
-        )  # fmt: skip
+        )

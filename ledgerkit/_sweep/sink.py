@@ -62,10 +62,14 @@ def sink(sweep: Sweep, path: Path) -> Path:
     """Write a sweep; see ``Sweep.sink_parquet``."""
     one_file = path.suffix == ".parquet"
     if one_file and path.is_dir():
-        raise SweepError("the destination is a directory", given=str(path),
-                         fix="give a file name, or a directory without .parquet")  # fmt: skip
+        raise SweepError(
+            "the destination is a directory",
+            given=str(path),
+            allowed="a file name, or a directory without the ending .parquet",
+            fix="give a file name, or a directory without .parquet",
+        )
     if not one_file and path.exists():
-        raise SweepError("the destination exists", given=str(path),
+        raise SweepError("the destination exists", given=str(path), allowed="a name that is free",
                          fix="delete it, or choose another name")  # fmt: skip
     path = path.absolute()  # workers may run elsewhere
     parts = path.with_name(path.name + ".parts")
@@ -84,9 +88,11 @@ def sink(sweep: Sweep, path: Path) -> Path:
         shutil.rmtree(parts, ignore_errors=True)
     except (OSError, pl.exceptions.ComputeError) as error:
         raise SweepError(
-            f"cannot write the sweep: {error}", given=str(path),
+            f"cannot write the sweep: {error}",
+            given=str(path),
+            allowed="a writable place with room",
             fix="choose a writable place with room; call again to go on where it stopped",
-        ) from error  # fmt: skip
+        ) from error
     return path
 
 
@@ -97,13 +103,21 @@ def _open(parts: Path, mark: str, units: int) -> None:
     parts.mkdir(parents=True, exist_ok=True)
     if not manifest.is_file():
         if any(found != hidden for found in parts.iterdir()):
-            raise SweepError("the directory for the parts is not empty", given=str(parts),
-                             fix="delete it, or choose another name")  # fmt: skip
+            raise SweepError(
+                "the directory for the parts is not empty",
+                given=str(parts),
+                allowed="an empty directory, or none",
+                fix="delete it, or choose another name",
+            )
         hidden.write_text(json.dumps({"sweep": mark, "parts": units}), encoding="utf-8")
         hidden.replace(manifest)
     elif json.loads(manifest.read_text(encoding="utf-8")).get("sweep") != mark:
-        raise SweepError("unfinished parts of another sweep are in the way", given=str(parts),
-                         fix="delete them, or choose another name")  # fmt: skip
+        raise SweepError(
+            "unfinished parts of another sweep are in the way",
+            given=str(parts),
+            allowed="parts of this sweep, or none",
+            fix="delete them, or choose another name",
+        )
     (parts / _WHOLE).mkdir(exist_ok=True)
     shutil.rmtree(parts / _BEGUN, ignore_errors=True)
     (parts / _BEGUN).mkdir()

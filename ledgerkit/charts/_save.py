@@ -264,6 +264,7 @@ def _specification(chart: Any, language: str | None, theme: str | None) -> dict[
             raise FigureError(
                 "this figure cannot be drawn again",
                 given=", ".join(f"{name}={value!r}" for name, value in wanted.items()),
+                allowed="the language and theme that it was drawn in",
                 fix="give language and theme to the function that draws it",
             )
         spec = _draw_again(facts, wanted).to_dict()
@@ -279,7 +280,9 @@ def _add_source(spec: dict[str, Any], source: str) -> None:
     facts = _facts(spec)
     if not facts or "layer" not in spec:
         raise FigureError(
-            "a source line needs a figure of ledgerkit", fix="use the description instead"
+            "a source line needs a figure of ledgerkit",
+            allowed="figures of ledgerkit",
+            fix="use the description instead",
         )
     look = themes.resolve_theme(facts["options"]["theme"])
     position = {"type": "quantitative", "scale": None, "axis": None}

@@ -135,7 +135,11 @@ def accuracy_scatter(
     rows = read_rows(frame, ROWS, "the accuracy chart")
     by_quantity = {q: [r for r in rows if r["quantity"] == q] for q in ("tpot", "ttft")}
     if not all(by_quantity.values()):
-        raise FigureError("the accuracy chart needs rows of tpot and of ttft", given=len(rows))
+        raise FigureError(
+            "the accuracy chart needs rows of tpot and of ttft",
+            given=len(rows),
+            allowed="rows of both",
+        )
     series = _series(rows, look)
     canvas = Canvas(look, size.width)
     title = text.get("accuracy.figure.title", language)
@@ -255,7 +259,9 @@ def accuracy_groups(
     size = themes.resolve_preset(preset, ("article",))
     rows = read_rows(frame, GROUPS, "the chart of groups")
     if not rows:
-        raise FigureError("the chart of groups needs at least one group")
+        raise FigureError(
+            "the chart of groups needs at least one group", allowed="one group or more"
+        )
     series = _series(rows, look)
     canvas = Canvas(look, size.width)
     title = text.get("accuracy.groups.title", language)

@@ -91,7 +91,11 @@ def break_even_curves(
         if row["value"] > 0 and row["before"] > 0 and row["after"] > 0
     ]
     if len(rows) < 2:
-        raise FigureError("a break-even chart needs two positive points", given=len(rows))
+        raise FigureError(
+            "a break-even chart needs two positive points",
+            given=len(rows),
+            allowed="two points above 0 or more",
+        )
     first = rows[0]
     canvas = Canvas(look, size.width)
     title = text.get("break_even.title", language, title=first[f"title_{language}"])

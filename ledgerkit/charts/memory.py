@@ -130,7 +130,9 @@ def read_cases(
 def _case(label: str, rows: Sequence[Mapping[str, Any]], language: Language) -> Case:
     first = rows[0]
     if first["capacity_bytes"] <= 0:
-        raise FigureError("a capacity must be positive", given=first["capacity_bytes"])
+        raise FigureError(
+            "a capacity must be positive", given=first["capacity_bytes"], allowed="bytes above 0"
+        )
     sums = dict.fromkeys(COMPONENTS, 0.0)
     for row in rows:
         # what is free follows from the rest, so that the bar cannot contradict itself

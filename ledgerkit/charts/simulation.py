@@ -96,7 +96,7 @@ def needs(frame: pl.DataFrame, columns: Sequence[str]) -> None:
     if missing:
         raise FigureError("a column is missing", given=missing, allowed=", ".join(columns))
     if frame.is_empty():
-        raise FigureError("the frame has no row", given=0)
+        raise FigureError("the frame has no row", given=0, allowed="one row or more")
 
 
 def word(key: str, language: Language) -> str:
@@ -235,7 +235,11 @@ def simulation_latency(
         if not (values := requests[name].drop_nulls().sort()).is_empty()
     ]
     if not panels:
-        raise FigureError("no request of this run was answered", given=requests.height)
+        raise FigureError(
+            "no request of this run was answered",
+            given=requests.height,
+            allowed="runs with an answered request",
+        )
     first = requests["ttft_s"].drop_nulls()
     finding = text.get(
         "simulate.latency.finding", chosen,

@@ -185,7 +185,11 @@ def _drawable(frame: pl.DataFrame, x: str, y: str, *, log: bool) -> pl.DataFrame
     if log:
         kept = kept.filter(pl.col(x) > 0, pl.col(y) > 0)
     if kept.is_empty():
-        raise FigureError("no point of the sweep can be drawn", given=f"{x}, {y}")
+        raise FigureError(
+            "no point of the sweep can be drawn",
+            given=f"{x}, {y}",
+            allowed="points with values in both columns",
+        )
     return kept
 
 

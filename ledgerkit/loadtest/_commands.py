@@ -146,5 +146,5 @@ def commands(plan: Plan, tool: str, *, base_url: str, served: Any) -> str:
         raise LoadTestError("no commands for this tool", given=tool, allowed=", ".join(TOOLS))
     if not isinstance(served, str) or not served:
         raise LoadTestError("served= is the name of the model on the server, or a GGUF file",
-                            given=served)  # fmt: skip
+                            given=served, allowed="a name or a path, as text")  # fmt: skip
     return "\n".join(TOOLS[tool](plan, base_url, served)) + "\n"

@@ -175,8 +175,11 @@ def _rows(results: Results | pl.DataFrame | str | Path) -> pl.DataFrame:
         run=pl.col("run").fill_null(0),
     )
     if frame.select("concurrency_requested", "prompt_tokens").null_count().sum_horizontal()[0]:
-        raise LoadTestError("rows without prompt_tokens or concurrency_requested cannot be placed",
-                            fix="give both for every row")  # fmt: skip
+        raise LoadTestError(
+            "rows without prompt_tokens or concurrency_requested cannot be placed",
+            allowed="rows with both",
+            fix="give both for every row",
+        )
     named = [
         name or cell_name(tokens, many)
         for name, tokens, many in frame.select(

@@ -160,8 +160,11 @@ class Diagnosis:
             Nothing could be fitted.
         """
         if self.fit is None:
-            raise LoadTestError("there is no fit, so there are no shares",
-                                fix="measure the cells in .next_cells")  # fmt: skip
+            raise LoadTestError(
+                "there is no fit, so there are no shares",
+                allowed="a diagnosis with a fit",
+                fix="measure the cells in .next_cells",
+            )
         try:
             contexts = np.atleast_1d(np.asarray(context_tokens, dtype=np.float64))
             many = np.atleast_1d(np.asarray(concurrency, dtype=np.float64))
@@ -169,8 +172,11 @@ class Diagnosis:
             contexts, many = np.zeros(1), np.zeros(0)
         good = contexts.ndim == 1 and contexts.shape == many.shape
         if not (good and all(((x > 0) & np.isfinite(x)).all() for x in (contexts, many))):
-            raise LoadTestError("points are two lists of numbers above 0, of equal length",
-                                given=(context_tokens, concurrency))  # fmt: skip
+            raise LoadTestError(
+                "points are two lists of numbers above 0, of equal length",
+                given=(context_tokens, concurrency),
+                allowed="equally many numbers above 0",
+            )
         points = [
             self.fit.share_of((2,), float(c), float(b)) for c, b in zip(contexts, many, strict=True)
         ]

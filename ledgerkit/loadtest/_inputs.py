@@ -35,8 +35,12 @@ def deployment_of(given: Any) -> Deployment | None:
     if isinstance(given, dict):
         return Deployment(**given)
     if given is not None and not isinstance(given, Deployment):
-        raise LoadTestError("deployment must be a Deployment or a dict of its fields", given=given,
-                            fix="lk.Deployment(tp=2)")  # fmt: skip
+        raise LoadTestError(
+            "deployment must be a Deployment or a dict of its fields",
+            given=given,
+            allowed="a Deployment, or a dict of its fields",
+            fix="lk.Deployment(tp=2)",
+        )
     return given
 
 
@@ -58,5 +62,9 @@ def positive(name: str, given: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         value = math.nan
     if not 0 < value < math.inf:
-        raise LoadTestError(f"{name} must be a finite number above 0", given=given)
+        raise LoadTestError(
+            f"{name} must be a finite number above 0",
+            given=given,
+            allowed="a finite number above 0",
+        )
     return value

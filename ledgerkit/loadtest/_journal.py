@@ -51,9 +51,11 @@ class Journal:
         if path.exists() and path.stat().st_size:
             if not resume:
                 raise LoadTestError(
-                    "an unfinished test lies beside this file", given=str(path),
+                    "an unfinished test lies beside this file",
+                    given=str(path),
+                    allowed="a place without a journal",
                     fix="resume=True continues it; or remove the journal",
-                )  # fmt: skip
+                )
             found._take_up(path)
         else:
             found._write({"plan": fingerprint})
@@ -68,8 +70,10 @@ class Journal:
         if not found or found[0].get("plan") != self.fingerprint:
             raise LoadTestError(
                 "the unfinished test beside this file belongs to another plan",
-                given=str(path), fix="use the same plan and seed, or another file",
-            )  # fmt: skip
+                given=str(path),
+                allowed="the plan that the file was begun with",
+                fix="use the same plan and seed, or another file",
+            )
         self.requests = [record["request"] for record in found if "request" in record]
         self.cells = [record["cell"] for record in found if "cell" in record]
         done = self.done
@@ -101,8 +105,12 @@ class Journal:
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(record, ensure_ascii=False) + "\n")
         except OSError as problem:
-            raise LoadTestError("the journal of the test cannot be written",
-                                given=str(self.path), fix=str(problem)) from None  # fmt: skip
+            raise LoadTestError(
+                "the journal of the test cannot be written",
+                given=str(self.path),
+                allowed="a writable directory",
+                fix=str(problem),
+            ) from None
 
     def close(self) -> None:
         """Remove the file; its rows are safe elsewhere."""

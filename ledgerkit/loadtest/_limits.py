@@ -56,5 +56,8 @@ class Limits:
                 or not isinstance(value, int | float)
                 or not 1e-3 <= value < math.inf
             ):
-                raise LoadTestError(f"{field.name} must be seconds, finite and above 0",
-                                    given=value)  # fmt: skip
+                raise LoadTestError(
+                    f"{field.name} must be seconds, finite and above 0",
+                    given=value,
+                    allowed="a finite number of seconds above 0",
+                )

@@ -108,13 +108,18 @@ def serve_local(
                "threads": threads}  # fmt: skip
     for name, value in numbers.items():
         if type(value) is not int or value < 1:
-            raise LoadTestError(f"{name} must be a whole number, 1 or more", given=value)
+            raise LoadTestError(
+                f"{name} must be a whole number, 1 or more", given=value, allowed="1 or more"
+            )
     if not Path(path).is_file():
         raise LoadTestError("there is no such GGUF file", given=str(path),
                             allowed="the path of a .gguf file", fix="correct the path")  # fmt: skip
     if importlib.util.find_spec("xllamacpp") is None:
-        raise LoadTestError("serving a file needs xllamacpp",
-                            fix='pip install "ledgerkit-llm[real]"')  # fmt: skip
+        raise LoadTestError(
+            "serving a file needs xllamacpp",
+            allowed="an environment with the extra real",
+            fix='pip install "ledgerkit-llm[real]"',
+        )
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "server.log"
         with log.open("wb") as file:
@@ -138,6 +143,10 @@ def _address(process: subprocess.Popen[bytes], log: Path, start_s: float) -> str
         if end:
             return line.split()[0]
         if process.poll() is not None or time.monotonic() > deadline:
-            raise LoadTestError("the server did not start", given=text[-500:],
-                                fix="is it a GGUF file, and is there memory for it?")  # fmt: skip
+            raise LoadTestError(
+                "the server did not start",
+                given=text[-500:],
+                allowed="a GGUF file that llama.cpp loads",
+                fix="is it a GGUF file, and is there memory for it?",
+            )
         time.sleep(0.05)

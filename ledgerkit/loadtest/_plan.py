@@ -231,7 +231,7 @@ def plan(
     if design == "sweeps":
         grid = _sweeps(grid)
     if type(seed) is not int:
-        raise LoadTestError("seed must be a whole number", given=seed)
+        raise LoadTestError("seed must be a whole number", given=seed, allowed="a whole number")
     if time_limit_s is not None:
         time_limit_s = positive("time_limit_s", time_limit_s)
     model, hardware = load_both(model, hardware)
@@ -240,8 +240,12 @@ def plan(
     cells, skipped = _cells(grid, output_tokens, model, hardware, layout)
     if not cells:
         reasons = sorted({entry.reason for entry in skipped})
-        raise LoadTestError("no cell fits this deployment", given=f"left out for: {reasons}",
-                            fix="more devices, shorter contexts, or smaller weights")  # fmt: skip
+        raise LoadTestError(
+            "no cell fits this deployment",
+            given=f"left out for: {reasons}",
+            allowed="cells whose cache fits beside the weights",
+            fix="more devices, shorter contexts, or smaller weights",
+        )
     if design == "corners":
         cells = _corners(cells)
     if time_limit_s is not None:
@@ -275,9 +279,11 @@ def _grid(
         least = 0 if name == "warmup" else 1
         if not values or any(type(v) is not int or not least <= v <= _MOST for v in values):
             raise LoadTestError(f"{name} must be whole numbers, {least} to {_MOST}",
-                                given=values)  # fmt: skip
+                                given=values, allowed="whole numbers in that range")  # fmt: skip
     if output < 2:
-        raise LoadTestError("an answer of one token has no decode step", given=output)
+        raise LoadTestError(
+            "an answer of one token has no decode step", given=output, allowed="two tokens or more"
+        )
     return [
         (c, b)
         for c in sorted(set(several["contexts"]))

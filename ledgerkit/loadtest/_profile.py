@@ -69,7 +69,11 @@ def profile_local(
     seconds = positive("seconds", seconds)
     for name, value, least in (("threads", many, 1), ("array_bytes", array_bytes, 1 << 20)):
         if type(value) is not int or value < least:
-            raise LoadTestError(f"{name} must be a whole number, {least} or more", given=value)
+            raise LoadTestError(
+                f"{name} must be a whole number, {least} or more",
+                given=value,
+                allowed="whole numbers from that on",
+            )
     bandwidth, rounds = _read_bandwidth(many, seconds, array_bytes)
     rate = _matrix_rate(seconds)
     return Hardware(
@@ -130,6 +134,7 @@ def _memory_bytes() -> int:
     except (AttributeError, ValueError, OSError):
         raise LoadTestError(
             "this system does not tell its memory",
+            allowed="systems that tell their memory",
             fix="describe the device as a dict for lk.load_hardware",
         ) from None
     if _LIMIT_FILE.is_file():

@@ -83,7 +83,9 @@ def run(plan: Plan, base_url: str, **options: Any) -> Results:
     """
     stop = options.setdefault("stop", threading.Event())
     if not isinstance(stop, threading.Event):
-        raise LoadTestError("stop must be a threading.Event", given=stop)
+        raise LoadTestError(
+            "stop must be a threading.Event", given=stop, allowed="a threading.Event"
+        )
     outcome: list[Results | BaseException] = []
 
     def work() -> None:
@@ -177,8 +179,11 @@ async def run_async(
     try:
         import httpx
     except ImportError:
-        raise LoadTestError("running a load test needs httpx",
-                            fix='pip install "ledgerkit-llm[loadtest]"') from None  # fmt: skip
+        raise LoadTestError(
+            "running a load test needs httpx",
+            allowed="an environment with the extra loadtest",
+            fix='pip install "ledgerkit-llm[loadtest]"',
+        ) from None
     from ledgerkit.loadtest._metrics import Sampler
     from ledgerkit.loadtest._server import Server, endpoint, get_ready, model_name, secret
 
@@ -188,7 +193,12 @@ async def run_async(
         raise LoadTestError("unknown endpoint", given=kind, allowed="completions, chat")
     target = None if out is None else parquet_path(out)
     if target is not None and target.exists():
-        raise LoadTestError("the result file exists", given=str(target), fix="name another one")
+        raise LoadTestError(
+            "the result file exists",
+            given=str(target),
+            allowed="a name that is free",
+            fix="name another one",
+        )
     fields = _json_fields(extra_body)
     journal = Journal.beside(target, plan.fingerprint, resume=resume)
     headers = {"Accept-Encoding": "identity"}  # a compressed stream would arrive in lumps
@@ -227,23 +237,39 @@ def _check(plan: Any, limits: Any, **functions: Any) -> None:
     from ledgerkit.loadtest._plan import Plan
 
     if not isinstance(plan, Plan):
-        raise LoadTestError("a test runs a plan", given=type(plan).__name__,
-                            fix="lk.loadtest.plan(...)")  # fmt: skip
+        raise LoadTestError(
+            "a test runs a plan",
+            given=type(plan).__name__,
+            allowed="what lk.loadtest.plan returns",
+            fix="lk.loadtest.plan(...)",
+        )
     if limits is not None and not isinstance(limits, Limits):
-        raise LoadTestError("limits must be lk.loadtest.Limits", given=limits)
+        raise LoadTestError(
+            "limits must be lk.loadtest.Limits", given=limits, allowed="lk.loadtest.Limits"
+        )
     for name, function in functions.items():
         if function is not None and not callable(function):
-            raise LoadTestError(f"{name} must be a function", given=function)
+            raise LoadTestError(
+                f"{name} must be a function", given=function, allowed="a function, or None"
+            )
 
 
 def _json_fields(given: dict[str, Any] | None) -> dict[str, Any]:
     try:
         fields = json.loads(json.dumps(given or {}, allow_nan=False))
     except (TypeError, ValueError) as problem:
-        raise LoadTestError("extra_body cannot be sent as JSON", given=given,
-                            fix=str(problem)) from None  # fmt: skip
+        raise LoadTestError(
+            "extra_body cannot be sent as JSON",
+            given=given,
+            allowed="values that JSON holds",
+            fix=str(problem),
+        ) from None
     if not isinstance(fields, dict):
-        raise LoadTestError("extra_body must be a dict of fields", given=given)
+        raise LoadTestError(
+            "extra_body must be a dict of fields",
+            given=given,
+            allowed="a dict of fields of the request",
+        )
     return fields
 
 
@@ -255,8 +281,12 @@ def _tls(verify: bool | str) -> Any:  # noqa: FBT001  mirrors httpx
     try:
         return ssl.create_default_context(cafile=verify)
     except OSError as problem:
-        raise LoadTestError("the CA bundle cannot be read", given=verify,
-                            fix=str(problem)) from None  # fmt: skip
+        raise LoadTestError(
+            "the CA bundle cannot be read",
+            given=verify,
+            allowed="a file of certificates",
+            fix=str(problem),
+        ) from None
 
 
 async def _all_cells(test: _Test, progress: Progress | None) -> str:

@@ -113,8 +113,12 @@ def parquet_path(path: str | Path) -> Path:
     """
     target = Path(path)
     if target.suffix != ".parquet":
-        raise LoadTestError("results are saved as Parquet", given=str(path),
-                            fix=f"name it {target.with_suffix('.parquet').name}")  # fmt: skip
+        raise LoadTestError(
+            "results are saved as Parquet",
+            given=str(path),
+            allowed="names that end in .parquet",
+            fix=f"name it {target.with_suffix('.parquet').name}",
+        )
     return target
 
 
@@ -125,7 +129,11 @@ def shaped(frame: pl.DataFrame, columns: dict[str, Any]) -> pl.DataFrame:
         filled = frame.select(list(known)).cast(known)
     except pl.exceptions.PolarsError as problem:
         said = str(problem).splitlines()[0]
-        raise LoadTestError("a column holds values of another kind", given=said) from None
+        raise LoadTestError(
+            "a column holds values of another kind",
+            given=said,
+            allowed="columns as lk.loadtest.run writes them",
+        ) from None
     return pl.concat([pl.DataFrame(schema=columns), filled], how="diagonal")
 
 
@@ -218,8 +226,12 @@ class Results:
         except (OSError, pl.exceptions.PolarsError) as problem:
             with contextlib.suppress(OSError):
                 unfinished.unlink(missing_ok=True)
-            raise LoadTestError("the result file cannot be written", given=str(target),
-                                fix=str(problem)) from None  # fmt: skip
+            raise LoadTestError(
+                "the result file cannot be written",
+                given=str(target),
+                allowed="a writable place",
+                fix=str(problem),
+            ) from None
         return target
 
     @classmethod
@@ -235,11 +247,17 @@ class Results:
             note = pl.read_parquet_metadata(path).get(_META_KEY)
             both = pl.read_parquet(path)
         except (OSError, pl.exceptions.PolarsError) as problem:
-            raise LoadTestError("this file cannot be read as Parquet", given=str(path),
-                                fix=f"{problem}: was it cut off?") from None  # fmt: skip
+            raise LoadTestError(
+                "this file cannot be read as Parquet",
+                given=str(path),
+                allowed="a whole Parquet file",
+                fix=f"{problem}: was it cut off?",
+            ) from None
         if note is None or "record" not in both.columns:
             raise LoadTestError(
-                "this Parquet file does not hold a ledgerkit load test", given=str(path)
+                "this Parquet file does not hold a ledgerkit load test",
+                given=str(path),
+                allowed="files that lk.loadtest.run wrote",
             )
         provenance = json.loads(note)
         version = provenance.pop("schema", None)

@@ -156,16 +156,25 @@ def _checked(
         raise LoadTestError("unknown measure of a series", given=measure,
                             allowed="step_s, tokens_per_s, tokens_per_s_one, ttft_s")  # fmt: skip
     if axis == "concurrency" and measure == "ttft_s":
-        raise LoadTestError("over concurrency a TTFT mixes waiting with prefill", given=measure,
-                            fix="give the decode step or the throughput")  # fmt: skip
+        raise LoadTestError(
+            "over concurrency a TTFT mixes waiting with prefill",
+            given=measure,
+            allowed="the decode step, or the throughput",
+            fix="give the decode step or the throughput",
+        )
     try:
         places, values = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError):
-        raise LoadTestError("a series is two lists of numbers", given=(x, y)) from None
+        raise LoadTestError(
+            "a series is two lists of numbers", given=(x, y), allowed="lists of numbers"
+        ) from None
     concurrency = positive("concurrency", concurrency)
     if places.ndim != 1 or places.shape != values.shape or places.size < 2:
-        raise LoadTestError("a series needs as many values as places, two or more",
-                            given=f"{places.size} places, {values.size} values")  # fmt: skip
+        raise LoadTestError(
+            "a series needs as many values as places, two or more",
+            given=f"{places.size} places, {values.size} values",
+            allowed="two lists of equal length, two or more",
+        )
     lowest = 0.0 if axis == "context" else 1.0
     good = ((places >= lowest) & (places <= _MOST)).all()
     good = good and ((values >= 1 / _MOST) & (values <= _MOST)).all()
@@ -173,6 +182,7 @@ def _checked(
         raise LoadTestError(
             "measurements must be above 0 and within reason, at two or more places",
             given=list(zip(places.tolist(), values.tolist(), strict=True)),
+            allowed="numbers above 0, at two or more places",
         )
     order = np.argsort(places, kind="stable")
     places, values = places[order], values[order]

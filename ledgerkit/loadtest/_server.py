@@ -53,8 +53,11 @@ def endpoint(base_url: str) -> str:
         raise LoadTestError("base_url must be an http or https address", given=base_url,
                             allowed="http://localhost:8000")  # fmt: skip
     if parts.username or parts.password or parts.query:
-        raise LoadTestError("base_url must not carry a user, a password or a query",
-                            fix="set the key in the variable that api_key_env names")  # fmt: skip
+        raise LoadTestError(
+            "base_url must not carry a user, a password or a query",
+            allowed="http(s)://host:port and a path",
+            fix="set the key in the variable that api_key_env names",
+        )
     path = parts.path.rstrip("/").removesuffix("/v1")
     return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
 
@@ -69,8 +72,12 @@ def secret(name: str | None) -> str | None:
     """
     key = os.environ.get(name, "").strip() if name else ""
     if not (key.isascii() and key.isprintable()):
-        raise LoadTestError("this variable holds no key: it has line breaks or odd characters",
-                            given=name, fix="set it to the key alone")  # fmt: skip
+        raise LoadTestError(
+            "this variable holds no key: it has line breaks or odd characters",
+            given=name,
+            allowed="one line of printable characters",
+            fix="set it to the key alone",
+        )
     return key or None
 
 
@@ -144,8 +151,12 @@ async def model_name(client: httpx.AsyncClient, root: str, hide: str | None) -> 
         status, page = await fetch(client, f"{root}/v1/models", _LIST_S)
         listed = json.loads(page) if status == 200 else {}
     except (PageError, ValueError, RecursionError) as problem:
-        raise LoadTestError("the server does not list its models", given=str(problem)[:300],
-                            fix="check base_url; or give served_model=") from None  # fmt: skip
+        raise LoadTestError(
+            "the server does not list its models",
+            given=str(problem)[:300],
+            allowed="a server that answers /v1/models",
+            fix="check base_url; or give served_model=",
+        ) from None
     entries = listed.get("data") if isinstance(listed, dict) else None
     names = [
         str(entry["id"]).replace(hide or "\0", "***")
@@ -154,8 +165,12 @@ async def model_name(client: httpx.AsyncClient, root: str, hide: str | None) -> 
     ]
     if len(names) == 1:
         return names[0]
-    raise LoadTestError("served_model= is needed", given=names[:20] or f"HTTP {status}",
-                        fix="name one of the models that the server lists")  # fmt: skip
+    raise LoadTestError(
+        "served_model= is needed",
+        given=names[:20] or f"HTTP {status}",
+        allowed="a name that the server lists",
+        fix="name one of the models that the server lists",
+    )
 
 
 async def get_ready(
@@ -170,9 +185,12 @@ async def get_ready(
     """
     answer, server = await _first_answer(client, server, prompts, limits, hide)
     if answer.status != "ok":
-        raise LoadTestError("the server does not answer a test request",
-                            given=f"{answer.status}: {answer.error}",
-                            fix="check address, model name and key")  # fmt: skip
+        raise LoadTestError(
+            "the server does not answer a test request",
+            given=f"{answer.status}: {answer.error}",
+            allowed="a server that answers /v1/chat/completions or /v1/completions",
+            fix="check address, model name and key",
+        )
     if server.token_ids:
         return server, prompts
     counted = {}

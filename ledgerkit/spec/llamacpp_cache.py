@@ -221,14 +221,21 @@ def llamacpp_cache(
     """
     kind_k, kind_v = _cache_type(cache_type_k), _cache_type(cache_type_v)
     if kind_v.block_elements > 1 and not flash_attn:
-        raise CapacityError("llama.cpp quantizes cached values with flash attention only",
-                            given=cache_type_v, fix="set flash_attn=True")  # fmt: skip
+        raise CapacityError(
+            "llama.cpp quantizes cached values with flash attention only",
+            given=cache_type_v,
+            allowed="f32, f16, bf16, or flash_attn=True",
+            fix="set flash_attn=True",
+        )
     if not 1 <= n_parallel <= _MAX_SEQUENCES:
         raise CapacityError("n_parallel", given=n_parallel, allowed=f"1 to {_MAX_SEQUENCES}")
     context = n_ctx or model.max_position_embeddings
     if not 1 <= context <= _MAX_CONTEXT or n_batch < 1 or n_ubatch < 0:
-        raise CapacityError("n_ctx, n_batch and n_ubatch must be sizes that llama.cpp can hold",
-                            given=(n_ctx, n_batch, n_ubatch))  # fmt: skip
+        raise CapacityError(
+            "n_ctx, n_batch and n_ubatch must be sizes that llama.cpp can hold",
+            given=(n_ctx, n_batch, n_ubatch),
+            allowed="1 to 2,147,483,647",
+        )
     batch = min(context, n_batch)
     ubatch = min(batch, n_ubatch or n_batch)
     # n_ctx is first padded as a whole, then shared out, then padded again
@@ -246,8 +253,11 @@ def llamacpp_cache(
     if with_window:
         limits = {attention.limit for attention, _ in with_window}
         if len(limits) > 1:
-            raise CapacityError("llama.cpp has one window for all layers", given=sorted(
-                limit for limit in limits if limit is not None))  # fmt: skip
+            raise CapacityError(
+                "llama.cpp has one window for all layers",
+                given=sorted(limit for limit in limits if limit is not None),
+                allowed="models with one window",
+            )
         window = limits.pop() or 0
         cells = _padded(min(per_sequence, window * (n_parallel if unified else 1) + ubatch))
         buffers.append(_rectangle("swa", with_window, per_sequence if swa_full else cells, streams,
@@ -297,8 +307,10 @@ def _honours_window(model: Model) -> bool:
     if has_window and model.model_type not in _NOT_WINDOWED:
         raise CapacityError(
             "it is not known whether llama.cpp honours the sliding window of this model type",
-            given=model.model_type, fix="say windowed=True or windowed=False",
-        )  # fmt: skip
+            given=model.model_type,
+            allowed="windowed=True, windowed=False",
+            fix="say windowed=True or windowed=False",
+        )
     return False
 
 
@@ -332,6 +344,7 @@ def _sort(
                 raise CapacityError(
                     "it is not known what cache llama.cpp allocates for this attention",
                     given=attention,
+                    allowed="attention whose cache the docstring of llamacpp_cache lists",
                 )
     return plain, with_window, states
 
