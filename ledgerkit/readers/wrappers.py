@@ -52,7 +52,15 @@ WRAPPERS: dict[str, Wrapper] = {
     "cohere2_vision": Wrapper(
         "cohere2", ignore=("alignment_intermediate_size", "downsample_factor")
     ),
+    "deepseek_vl": Wrapper("llama", "inner"),
+    "deepseek_vl_hybrid": Wrapper("llama", "inner", ignore=("high_res_vision_config",)),
     "exaone4_5": Wrapper("exaone4", "inner"),
+    "fast_vlm": Wrapper("qwen2", "inner"),
+    "glm_ocr": Wrapper("glm_ocr_text", "inner"),
+    "hunyuan_vl": Wrapper(
+        "hunyuan_vl_text", "plain", ignore=("im_start_id", "im_end_id", "im_newline_id")
+    ),
+    "idefics2": Wrapper("mistral", "text_model", ignore=("perceiver_config",)),
     "glm46v": Wrapper("glm4v_text", "inner"),
     "glm4v": Wrapper("glm4v_text", "inner"),
     "glm4v_moe": Wrapper("glm4v_moe_text", "inner"),
@@ -86,7 +94,12 @@ WRAPPERS: dict[str, Wrapper] = {
     "smolvlm": Wrapper("llama", "text_model", ignore=_IDEFICS),
     "llava_next_video": Wrapper("llama", ignore=_LLAVA),
     "ovis2": Wrapper("qwen2", ignore=("visual_indicator_token_ids", "hidden_size", "vocab_size")),
+    "paddleocr_vl": Wrapper("paddleocr_vl_text", "plain"),
+    "perception_lm": Wrapper(
+        "llama", "inner", ignore=("vision_use_cls_token", "projector_pooling_ratio")
+    ),
     "paligemma": Wrapper("gemma", ignore=("hidden_size", "projection_dim")),
+    "video_llama_3": Wrapper("qwen2", "inner"),
     "video_llava": Wrapper("llama", ignore=_LLAVA),
     "vipllava": Wrapper("llama", ignore=_LLAVA),
     "qwen2_audio": Wrapper("qwen2"),

@@ -75,6 +75,13 @@ STYLES = {
         attention_norms=("input_layernorm", "post_self_attn_layernorm"),
         ffn_norms=("post_attention_layernorm", "post_mlp_layernorm"),
     ),
+    "glm_ocr_text": Style(
+        qkv_bias=False,
+        o_bias=False,
+        mlp=_FUSED,
+        attention_norms=("input_layernorm", "post_self_attn_layernorm"),
+        ffn_norms=("post_attention_layernorm", "post_mlp_layernorm"),
+    ),
     "nemotron": Style(mlp_bias="mlp_bias", mlp=_TWO, norm_bias=True),
     "apertus": Style(
         mlp=_TWO,
@@ -161,6 +168,11 @@ DEFAULTS: dict[str, Mapping[str, Any]] = {
         "max_position_embeddings": 32768,
         "tie_word_embeddings": False,
     },
+    "glm_ocr_text": {
+        "num_key_value_heads": 8,
+        "max_position_embeddings": 131072,
+        "tie_word_embeddings": False,
+    },
     "nemotron": {**_OPEN, "mlp_bias": False, "max_position_embeddings": 4096},
     "apertus": {**_OPEN, "max_position_embeddings": 65536, "hidden_act": "xielu"},
     "arcee": {**_OPEN, "mlp_bias": False, "max_position_embeddings": 4096},
@@ -200,6 +212,8 @@ _AT = LAYER + "self_attn."
 def read(fields: Fields, model_type: str) -> Architecture:
     """Read a decoder whose layers differ in their window alone."""
     _special(fields, model_type)
+    if model_type == "glm_ocr_text" and fields.count("num_nextn_predict_layers", default=0):
+        fields.record.assume("mtp_not_counted", family="GLM-OCR")
     style = _style(fields, model_type)
     frame = read_frame(fields)
     hidden = frame.hidden

@@ -1,0 +1,59 @@
+"""Text parts of multimodal models: tensors, sizes and what the towers add to the file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import ledgerkit as lk
+
+MISTRAL_7B = 7_241_732_096
+"""Elements of the published headers of Mistral-7B-v0.1, with 32,000 words."""
+IDEFICS2 = {
+    "model_type": "idefics2", "image_token_id": 32001, "tie_word_embeddings": False,
+    "perceiver_config": {"model_type": "idefics2", "resampler_depth": 3},
+    "text_config": {"model_type": "mistral", "max_position_embeddings": 32768,
+                    "num_key_value_heads": 8, "sliding_window": None, "vocab_size": 32003},
+    "vision_config": {"model_type": "idefics2"},
+}  # fmt: skip
+OCR = {
+    "model_type": "glm_ocr_text", "vocab_size": 59392, "hidden_size": 1536, "head_dim": 128,
+    "intermediate_size": 4608, "num_hidden_layers": 16, "num_attention_heads": 16,
+    "num_key_value_heads": 8, "max_position_embeddings": 131072, "attention_bias": False,
+}  # fmt: skip
+
+
+def wrapped(model_type: str, text: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"model_type": model_type, "text_config": text, "vision_config": {}, **more}
+
+
+def test_idefics2_is_mistral_with_three_more_words() -> None:
+    model = lk.load_model(IDEFICS2)
+    assert model.parameter_count == MISTRAL_7B + 3 * 2 * 4096
+    assert model.kv_bytes_per_token() == 32 * 2 * 8 * 128 * 2
+
+
+def test_glm_ocr_by_hand() -> None:
+    model = lk.load_model(wrapped("glm_ocr", OCR, tie_word_embeddings=False))
+    attention = 2 * 1536 * 2048 + 2 * 1536 * 1024
+    assert model.parameter_count == (
+        2 * 59392 * 1536 + 1536 + 16 * (attention + 3 * 1536 * 4608 + 4 * 1536)
+    )
+
+
+def test_the_mtp_block_of_glm_ocr_is_said_to_be_left_out() -> None:
+    stated = wrapped("glm_ocr", OCR | {"num_nextn_predict_layers": 1})
+    assert "GLM-OCR" in str(lk.read_config_report(stated))
+
+
+@pytest.mark.parametrize("model_type", [
+    "deepseek_vl", "deepseek_vl_hybrid", "fast_vlm", "perception_lm", "video_llama_3",
+])  # fmt: skip
+def test_a_tower_changes_nothing_in_the_text_model(model_type: str) -> None:
+    text = {"model_type": "qwen2", "vocab_size": 151936, "hidden_size": 896,
+            "intermediate_size": 4864, "num_hidden_layers": 24, "num_attention_heads": 14,
+            "num_key_value_heads": 2, "tie_word_embeddings": True}  # fmt: skip
+    found = lk.load_model(wrapped(model_type, text, tie_word_embeddings=True))
+    assert found.parameter_count == 494_032_768  # as published for Qwen2-0.5B
+    assert found.kv_bytes_per_token() == 24 * 2 * 2 * 64 * 2
