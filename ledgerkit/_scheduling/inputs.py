@@ -71,6 +71,16 @@ class Inputs:
         ]  # fmt: skip
         return float(sum(grown).max()) if grown else 0.0  # type: ignore[union-attr]
 
+    def kept_bytes(self, tokens: float) -> float:
+        """Cache bytes of one sequence that do not grow for ever: its windows and states."""
+        found = Residence.of(self.table.holdings)
+        kept = found.per_sequence + sum(
+            per_token * min(tokens, limit) / ratio
+            for limit, ratio, block, per_token in found.terms
+            if block == 1 and limit < math.inf
+        )
+        return float(kept.max())
+
     @property
     def pool_bytes(self) -> float:
         """Room for the cache beside the weights."""

@@ -36,10 +36,13 @@ def paged_cache(
     """Against a reservation of ``max_model_len`` tokens; sequences are per attention rank."""
     table = at.table
     longest = table.deployment.max_model_len if max_model_len is None else max_model_len
+    longest = longest or table.model.max_position_embeddings
+    answers = at.lengths(lengths)
     found = forms.paged_cache(
         kv_bytes_per_token=at.kv_bytes_per_token, prompt_tokens=at.workload.prompt_tokens,
-        lengths=at.lengths(lengths), pool_bytes=at.pool_bytes,
-        max_model_len=longest or table.model.max_position_embeddings,
+        kept_bytes=at.kept_bytes(at.workload.prompt_tokens + answers.resident),
+        reserved_kept_bytes=at.kept_bytes(longest),
+        lengths=answers, pool_bytes=at.pool_bytes, max_model_len=longest,
         block_size=table.deployment.block_size or table.profile.block_size,
         layers=table.model.num_hidden_layers,
     )  # fmt: skip
@@ -57,12 +60,14 @@ def prefix_cache(
     own = table.deployment.block_size or table.profile.block_size
     block = own if block_size is None else block_size
     hit = forms.hit_tokens(match_tokens, prompt, block)
+    # of windows and states a hit keeps what the last token sees
+    token_bytes = at.kv_bytes_per_token + (at.kept_bytes(hit) / hit if hit else 0.0)
     saved = at.prefill_s(0) - at.prefill_s(hit)
     found = forms.prefix_hit(
         prompt_tokens=prompt, match_tokens=match_tokens, block_size=block,
         projection_flop_per_token=at.flop_per_token("attention_kv"),
         ffn_flop_per_token=at.flop_per_token("ffn_mlp"), flop_per_pair=at.flop_per_pair,
-        kv_bytes_per_token=at.kv_bytes_per_token, saved_s=saved,
+        kv_bytes_per_token=token_bytes, saved_s=saved,
         ffn_account="routed_experts" if table.model.active_parameter_count
         < table.model.parameter_count / 2 else "dense",
     )  # fmt: skip
@@ -70,14 +75,14 @@ def prefix_cache(
         "hit_tokens": hit, "saved_s": saved, "linear_share_saved": found.linear_share_saved,
         "pair_share_saved": found.pair_share_saved,
     }  # fmt: skip
-    if hit and at.kv_bytes_per_token:
+    if hit and token_bytes:
         values["break_even_reuse_s"] = forms.break_even_reuse_s(
-            saved / hit, at.kv_bytes_per_token, at.pool_bytes
+            saved / hit, token_bytes, at.pool_bytes
         )
         known = table.hardware.pcie_bytes_per_s
         link = known if restore_bytes_per_s is None else restore_bytes_per_s
         if link is not None:
-            values["restore_s"] = hit * forms.restore_s_per_token(at.kv_bytes_per_token, link)
+            values["restore_s"] = hit * forms.restore_s_per_token(token_bytes, link)
     return values, found.entries
 
 

@@ -110,20 +110,23 @@ def mixed_s(
 def draft_of_mtp(model: Model) -> Model | None:
     """One MTP block with the model's head, as a model of one layer; None without MTP.
 
-    What joins the two inputs is a layer's work like any other, and counts as dense. So does a head
-    of the block's own, which is then used in place of the model's.
+    What joins the two inputs is work of a layer and counts as dense. So does a head of the
+    block's own, which takes the place of the model's: it is not shared.
     """
     if model.mtp is None:
         return None
     block = model.mtp.group
     joining = tuple(
-        w.model_copy(update={"ledger": "ffn_mlp", "account": "dense"}
-                     | ({"use": "linear"} if w.use == "head" else {}))
-        for w in model.mtp.extra
+        w.model_copy(update={"ledger": "ffn_mlp", "account": "dense"})
+        for w in model.mtp.extra if w.use != "head"
+    )  # fmt: skip
+    heads = tuple(
+        w.model_copy(update={"ledger": "ffn_mlp", "account": "dense"})
+        for w in model.mtp.extra if w.use == "head"
     )  # fmt: skip
     table = model.globals
-    if any(w.use == "head" for w in model.mtp.extra):
-        table = tuple(w for w in table if w.use != "head")
+    if heads:
+        table = (*(w for w in table if w.use != "head"), *heads)
     layer = LayerGroup(
         layers=(0,), attention=block.attention, ffn=block.ffn,
         weights=(*block.weights, *joining),

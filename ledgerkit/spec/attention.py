@@ -186,7 +186,9 @@ class CompressedAttention(Frozen):
     def compressor_elements(self, columns: Literal["engine", "transformers"] = "engine") -> int:
         """Elements that the compressors keep between steps: values and gates not yet merged.
 
-        Engines keep room for all tokens that one entry is made of, twice where windows overlap;
+        Engines keep room for all tokens that one entry is made of, twice where windows overlap, as
+        aiconfigurator counts them; DeepSeek's own code and vLLM lay out both halves of every token
+        there, twice as many elements again;
         ``"transformers"`` keeps, at the end of a window, the overlap alone.
         """
         owns = self.indexer is not None and self.indexer.owned

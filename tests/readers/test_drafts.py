@@ -142,6 +142,9 @@ def test_a_draft_with_a_head_of_its_own_does_not_use_the_models() -> None:
     draft = draft_of_mtp(model)
     assert draft is not None
     heads = [w for w, _ in draft.booked_weights() if w.shape == (128896, 4096)]
-    assert [w.use for w in heads] == ["lookup", "linear"]
+    assert [(w.use, w.split, w.account) for w in heads] == [
+        ("lookup", "vocab", "vocab"), ("head", "vocab", "dense"),
+    ]  # fmt: skip
+    assert heads[1].name.endswith("shared_head.output.weight")
     one = model.mtp.parameter_count // 3
     assert draft.parameter_count == one + 128896 * 4096 + 4096  # embedding and final norm

@@ -44,13 +44,15 @@ def paged_cache(
     block_size: int,
     pool_bytes: float | None = None,
     layers: int = 1,
+    kept_bytes: float = 0.0,
+    reserved_kept_bytes: float = 0.0,
 ) -> Paging:
     """Compare pages with a contiguous reservation, per running sequence.
 
     Parameters
     ----------
     kv_bytes_per_token : float
-        Cache bytes of one token in all layers.
+        Cache bytes that each further token adds, in all layers.
     prompt_tokens : float
         Mean.
     lengths : OutputLengths
@@ -63,6 +65,9 @@ def paged_cache(
         Room for the cache.
     layers : int
         Layers that read the page table in each step.
+    kept_bytes, reserved_kept_bytes : float
+        Bytes of windows and states, which do not grow with each token: of a running sequence, and
+        of the reservation.
 
     Returns
     -------
@@ -119,12 +124,11 @@ def paged_cache(
         ),
     )  # fmt: skip
     seats: tuple[int | None, int | None] = (None, None)
-    if pool_bytes is not None and kv_bytes_per_token:
+    reserved = kv_bytes_per_token * max_model_len + reserved_kept_bytes
+    paged = kv_bytes_per_token * (resident + rounding) + kept_bytes
+    if pool_bytes is not None and paged:
         check("pool_bytes", pool_bytes, 0.0)
-        seats = (
-            math.floor(pool_bytes / (kv_bytes_per_token * max_model_len)),
-            math.floor(pool_bytes / (kv_bytes_per_token * (resident + rounding))),
-        )
+        seats = math.floor(pool_bytes / reserved), math.floor(pool_bytes / paged)
     return Paging(
         resident, resident / max_model_len, resident / (resident + rounding), *seats, entries
     )

@@ -11,7 +11,7 @@ from ledgerkit.readers.fields import MAX_CONTEXT, MAX_LAYERS, MAX_VOCAB, Fields
 from ledgerkit.readers.rows import Architecture, Layer, MtpPlan, Row
 
 if TYPE_CHECKING:
-    from ledgerkit.spec.weights import Use
+    from ledgerkit.spec.weights import Split, Use
 
 __all__ = [
     "Frame",
@@ -154,7 +154,8 @@ def hunyuan_extras(fields: Fields) -> None:
 
 def draft_row(name: str, *shape: int, use: Use = "linear") -> Row:
     """Return a row that exists for drafting only; quantizers leave it alone."""
-    return Row(name, "scheduling", "draft", shape, use=use, quantizable=False)
+    split: Split = "vocab" if use == "head" else "none"
+    return Row(name, "scheduling", "draft", shape, use=use, split=split, quantizable=False)
 
 
 def joint_rows(hidden: int, at: str, projection: str, norms: tuple[str, ...]) -> tuple[Row, ...]:
