@@ -685,6 +685,40 @@ def lfm3(draw):
     return found
 
 
+def axk2(draw):
+    found = sparse_latent(draw) | {"gated_norm_rank": pick(draw, 4, 8)}
+    if draw(st.booleans()):
+        found |= {"n_group": None, "topk_group": None}
+    return found
+
+
+def hy_v4(draw):
+    found = sparse_latent(draw) | {"hc_mult": pick(draw, 2, 4), "pad_token_id": 0}
+    del found["first_k_dense_replace"]
+    layers = found["num_hidden_layers"]
+    if draw(st.booleans()):
+        found["mlp_layer_types"] = words(draw, layers, "dense", "sparse")
+        found["indexer_types"] = words(draw, layers, "full", "shared", first="full")
+    return found
+
+
+def bailing_hybrid(draw):
+    found = deepseek(draw) | {
+        "head_dim": pick(draw, 8, 16),
+        "short_conv_kernel_size": pick(draw, 2, 4),
+        "layer_group_size": pick(draw, 1, 2, 3),
+        "num_mtp_layers": pick(draw, 0, 1),
+        "pad_token_id": 0,
+        "tie_word_embeddings": False,
+    }
+    found["num_experts"] = found.pop("n_routed_experts")
+    if draw(st.booleans()):
+        found["layer_types"] = words(
+            draw, found["num_hidden_layers"], "linear_attention", "full_attention"
+        )
+    return found
+
+
 def granite_shared(draw):
     return granite_moe(draw) | {"shared_intermediate_size": pick(draw, 0, 40)}
 
@@ -905,6 +939,17 @@ def phi(draw):
     return found | {"qk_layernorm": draw(st.booleans())}
 
 
+def bitnet(draw):
+    found = frame(draw, hidden_size=64, intermediate_size=pick(draw, 40, 96),
+                  attention_bias=draw(st.booleans()))  # fmt: skip
+    return found | heads(draw, head_dim=False)
+
+
+def aria_text(draw):
+    found = llama(draw) | {"hidden_size": 64, "moe_num_shared_experts": pick(draw, 1, 2)}
+    return found | experts(draw, "moe_num_experts", "moe_topk") | {"pad_token_id": 0}
+
+
 def persimmon(draw):
     found = frame(draw, intermediate_size=pick(draw, 40, 96), num_attention_heads=4)
     return found | {"qk_layernorm": draw(st.booleans())}
@@ -970,8 +1015,12 @@ DRAWINGS = {
     "afmoe": afmoe,
     "apertus": apertus,
     "arcee": llama,
+    "aria_text": aria_text,
     "axk1": axk1,
+    "axk2": axk2,
+    "bailing_hybrid": bailing_hybrid,
     "bamba": bamba,
+    "bitnet": bitnet,
     "bloom": bloom,
     "codegen": gptj,
     "cohere": cohere,
@@ -1018,6 +1067,7 @@ DRAWINGS = {
     "hunyuan_v1_dense": hunyuan_dense,
     "hunyuan_v1_moe": hunyuan_moe,
     "hy_v3": hy_v3,
+    "hy_v4": hy_v4,
     "hyperclovax": hyperclovax,
     "internlm3": internlm3,
     "iquestcoder": llama,

@@ -54,8 +54,10 @@ def runnable(model_type, fields):
             | "qwen3_5_text"
             | "qwen3_5_moe_text"
             | "qwen3_next"
+            | "bailing_hybrid"
         ):
-            kinds = fields.get("layer_types") or ["conv"] * fields["num_hidden_layers"]
+            rest = "conv" if model_type == "lfm3" else "linear_attention"
+            kinds = fields.get("layer_types") or [rest] * fields["num_hidden_layers"]
             fields["layer_types"] = ["full_attention", *kinds[1:]]
         case "bamba":
             fields["attn_layer_indices"] = [0]

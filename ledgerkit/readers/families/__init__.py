@@ -36,6 +36,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
         "glm_ocr_text",
         "nemotron",
         "apertus",
+        "bitnet",
         "arcee",
         "helium",
         "jais2",
@@ -43,6 +44,9 @@ _MODULES: dict[str, tuple[str, ...]] = {
         "vaultgemma",
         "nanochat",
     ),
+    "axk2": ("axk2",),
+    "bailing_hybrid": ("bailing_hybrid",),
+    "aria": ("aria_text",),
     "bamba": ("bamba", "mamba", "mamba2", "falcon_mamba"),
     "cohere2_moe": ("cohere2_moe",),
     "dbrx": ("dbrx",),
@@ -84,6 +88,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "granite": ("granitemoe", "granitemoeshared", "granitemoehybrid", "granitemoe_swa"),
     "hunyuan": ("hunyuan_v1_moe",),
     "hy_v3": ("hy_v3",),
+    "hy_v4": ("hy_v4",),
     "jamba": ("jamba",),
     "kimi_linear": ("kimi_linear",),
     "lfm2": ("lfm2", "lfm2_moe"),
@@ -132,7 +137,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "nemotron_h": ("nemotron_h",),
     "nemotron_nas": ("nemotron-nas",),
     "olmo_hybrid": ("olmo_hybrid",),
-    "phi3": ("phi3",),
+    "phi3": ("phi3", "phi4_multimodal"),
     "qwen_moe": ("qwen2_moe", "qwen3_moe", "qwen3_vl_moe_text", "qwen3_omni_moe_text"),
     "qwen3_next": ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"),
     "renamed": (
@@ -150,6 +155,16 @@ _MODULES: dict[str, tuple[str, ...]] = {
 FAMILIES: dict[str, str] = {kind: name for name, kinds in _MODULES.items() for kind in kinds}
 """Model type → module."""
 
+_INEXPRESSIBLE = {
+    "diffllama": "it reads each value twice in one attention",
+    "doge": "a learned mask chooses the keys of each head",
+    "falcon_h1": "attention and Mamba run side by side in one layer",
+    "jetmoe": "a router chooses the query heads of each token",
+    "longcat_flash": "a layer has two attentions, and experts that compute nothing",
+    "zamba": "some layers have attention and Mamba in one",
+    "zamba2": "some layers have attention and Mamba in one, with weights that layers share",
+}
+"""What a layer is made of here cannot say; each was compared with its class in transformers."""
 Read = Callable[["Fields", str], "Architecture"]
 
 
@@ -162,6 +177,12 @@ def family(model_type: Any) -> tuple[Read, Mapping[str, Any]]:
         No family reads this model type.
     """
     name = FAMILIES.get(model_type) if isinstance(model_type, str) else None
+    if isinstance(model_type, str) and model_type in _INEXPRESSIBLE:
+        raise UnsupportedArchitectureError(
+            f"no reader can say what a layer of this model_type costs: {_INEXPRESSIBLE[model_type]}",
+            given=model_type, allowed="layers with one kind of attention, or one state",
+            fix="its sizes are not known here",
+        )  # fmt: skip
     if name is None:
         raise UnsupportedArchitectureError(
             "no reader knows this model_type", given=model_type,

@@ -153,7 +153,7 @@ def read(fields: Fields, model_type: str) -> Architecture:
         ffns[True][1].extend(ffn_norm(frame.hidden, LAYER + "mlp.post_mlp_layernorm"))
     sparse = moe_layers(fields, frame)
     owns = _indexers(fields, frame, model_type)
-    indexer = _read_indexer(fields) if model_type in _INDEXED else None
+    indexer = read_indexer(fields) if model_type in _INDEXED else None
 
     def layer(own: Owns, *, flag: bool) -> Layer:
         kind = attention
@@ -235,7 +235,8 @@ def latent_rows(fields: Fields, frame: Frame, attention: LatentAttention) -> tup
     )
 
 
-def _read_indexer(fields: Fields) -> Indexer:
+def read_indexer(fields: Fields) -> Indexer:
+    """Return the lightning indexer."""
     return Indexer(
         num_heads=fields.size("index_n_heads"),
         head_dim=fields.size("index_head_dim"),
@@ -321,7 +322,7 @@ def read_ffns(
     groups, chosen = read_expert_groups(fields, experts)
     moe = MoeFfn(
         num_experts=experts,
-        num_experts_per_tok=fields.size("num_experts_per_tok"),
+        num_experts_per_tok=fields.size("num_experts_per_tok", "num_experts_per_token"),
         moe_intermediate_size=width,
         shared_intermediate_size=shared,
         n_group=groups,
