@@ -48,6 +48,13 @@ _SPEECH = (
 )  # fmt: skip
 _IDEFICS = ("scale_factor", "_pad_token_id")
 WRAPPERS: dict[str, Wrapper] = {
+    "aria": Wrapper(
+        "aria_text",
+        ignore=("projector_patch_to_query_dict", "max_value_projector_patch_to_query_dict"),
+    ),
+    "apertus1p5": Wrapper(
+        "apertus1p5_text", "inner", ignore=("image_token_offset", "audio_token_offset")
+    ),
     "aya_vision": Wrapper("cohere2", ignore=("adapter_layer_norm_eps", "downsample_factor")),
     "cohere2_vision": Wrapper(
         "cohere2", ignore=("alignment_intermediate_size", "downsample_factor")

@@ -719,6 +719,13 @@ def bailing_hybrid(draw):
     return found
 
 
+def apertus1p5(draw):
+    found = apertus(draw)
+    if not found["tie_word_embeddings"]:
+        found["output_vocab_size"] = pick(draw, None, 16, found["vocab_size"])
+    return found
+
+
 def granite_shared(draw):
     return granite_moe(draw) | {"shared_intermediate_size": pick(draw, 0, 40)}
 
@@ -1014,6 +1021,7 @@ def gpt_bigcode(draw):
 DRAWINGS = {
     "afmoe": afmoe,
     "apertus": apertus,
+    "apertus1p5_text": apertus1p5,
     "arcee": llama,
     "aria_text": aria_text,
     "axk1": axk1,

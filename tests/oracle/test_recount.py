@@ -29,6 +29,7 @@ NO_CLASS = {
     "glm_ocr_text": "built through its multimodal class below",
     "hunyuan_vl_text": "built through its multimodal class below",
     "paddleocr_vl_text": "built through its multimodal class below",
+    "phi4_multimodal": "built through its multimodal class below",
     "qwen2_5_vl_text": "built through its multimodal class below",
     "qwen2_vl_text": "built through its multimodal class below",
     "gemma4_unified_text": "reads like gemma4_text; its class takes no experts and no tables",
@@ -206,7 +207,20 @@ def test_step3p7_through_its_multimodal_class(data):
     assert ours.parameter_count == count(body) + head, fields
 
 
+@pytest.mark.filterwarnings("ignore")
+@settings(max_examples=3, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_phi4_multimodal_without_its_towers(data):
+    fields = data.draw(st.composite(DRAWINGS["phi3"])())
+    config = oracle_config("phi4_multimodal", fields)
+    model = build(config)
+    towers = count(model.model.embed_tokens_extend)
+    ours = read_config({**config.to_dict(), "architectures": None})
+    assert ours.parameter_count == count(model) - towers, fields
+
+
 WRAPPED = {
+    "aria": ("aria_text", "aria_text"),
     "cohere2_vision": ("cohere2", "cohere2"),
     "deepseek_vl": ("llama", "llama"),
     "deepseek_vl_hybrid": ("llama", "llama"),

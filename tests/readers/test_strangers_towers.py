@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import ledgerkit as lk
+from ledgerkit.errors import UnsupportedArchitectureError
 
 MISTRAL_7B = 7_241_732_096
 """Elements of the published headers of Mistral-7B-v0.1, with 32,000 words."""
@@ -57,3 +58,35 @@ def test_a_tower_changes_nothing_in_the_text_model(model_type: str) -> None:
     found = lk.load_model(wrapped(model_type, text, tie_word_embeddings=True))
     assert found.parameter_count == 494_032_768  # as published for Qwen2-0.5B
     assert found.kv_bytes_per_token() == 24 * 2 * 2 * 64 * 2
+
+
+def test_aria_by_hand() -> None:
+    text = {"model_type": "aria_text", "hidden_size": 2560, "intermediate_size": 1664,
+            "num_hidden_layers": 28, "num_attention_heads": 20, "num_key_value_heads": 20,
+            "moe_num_experts": 64, "moe_topk": 6, "moe_num_shared_experts": 2,
+            "vocab_size": 100352, "max_position_embeddings": 65536}  # fmt: skip
+    model = lk.load_model(wrapped("aria", text, projector_patch_to_query_dict={"1225": 128}))
+    outer = 2 * 100352 * 2560 + 2560 + 28 * (4 * 2560**2 + 2 * 2560 + 64 * 2560)
+    expert = 3 * 2560 * 1664
+    assert model.parameter_count == outer + 28 * 66 * expert
+    looked_up = 100352 * 2560  # a token reads one row of the embedding
+    assert model.active_parameter_count == outer - looked_up + 28 * 8 * expert
+
+
+def test_phi4_multimodal_is_phi4_mini() -> None:
+    config = {"model_type": "phi4_multimodal", "hidden_size": 3072, "intermediate_size": 8192,
+              "num_hidden_layers": 32, "num_attention_heads": 24, "num_key_value_heads": 8,
+              "vocab_size": 200064, "max_position_embeddings": 131072, "sliding_window": 262144,
+              "tie_word_embeddings": True, "vision_config": {}, "audio_config": {}}  # fmt: skip
+    assert lk.load_model(config).parameter_count == 3_836_021_760  # as published for Phi-4-mini
+
+
+@pytest.mark.parametrize(("model_type", "match"), [
+    ("falcon_h1", "side by side"), ("zamba2", "share"), ("jetmoe", "query heads"),
+    ("longcat_flash", "compute nothing"), ("diffllama", "twice"), ("doge", "mask"),
+])  # fmt: skip
+def test_a_layer_that_cannot_be_expressed_is_refused_by_its_reason(
+    model_type: str, match: str
+) -> None:
+    with pytest.raises(UnsupportedArchitectureError, match=match):
+        lk.load_model({"model_type": model_type, "hidden_size": 64})

@@ -36,6 +36,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
         "glm_ocr_text",
         "nemotron",
         "apertus",
+        "apertus1p5_text",
         "bitnet",
         "arcee",
         "helium",
@@ -179,7 +180,7 @@ def family(model_type: Any) -> tuple[Read, Mapping[str, Any]]:
     name = FAMILIES.get(model_type) if isinstance(model_type, str) else None
     if isinstance(model_type, str) and model_type in _INEXPRESSIBLE:
         raise UnsupportedArchitectureError(
-            f"no reader can say what a layer of this model_type costs: {_INEXPRESSIBLE[model_type]}",
+            f"no reader can say what such a layer costs: {_INEXPRESSIBLE[model_type]}",
             given=model_type, allowed="layers with one kind of attention, or one state",
             fix="its sizes are not known here",
         )  # fmt: skip

@@ -1,8 +1,8 @@
 """Decoders that differ from Llama in their norms, MLP or layout, told apart by one table.
 
-Gemma 1, OLMo 1-3, Command R (Cohere), StarCoder2, StableLM, EXAONE 4, GLM-4, Nemotron/Minitron,
-Apertus, Arcee, Helium, Jais 2, HyperCLOVA X, VaultGemma and nanochat. Source: the model classes
-of transformers 5.24 under those names.
+Gemma 1, OLMo 1-3, Command R (Cohere), StarCoder2, StableLM, EXAONE 4, GLM-4, GLM-OCR,
+Nemotron/Minitron, Apertus, Arcee, BitNet, Helium, Jais 2, HyperCLOVA X, VaultGemma and nanochat.
+Source: the model classes of transformers 5.24 under those names.
 """
 
 from __future__ import annotations
@@ -90,6 +90,7 @@ STYLES = {
         ffn_norms=("feedforward_layernorm",),
     ),
     "arcee": Style(mlp_bias="mlp_bias", mlp=_TWO),
+    "bitnet": Style(),
     "helium": Style(o_bias=False, mlp_bias="mlp_bias"),
     "jais2": Style(mlp_bias="mlp_bias", mlp=_TWO, norm_bias=True),
     "hyperclovax": Style(
@@ -102,6 +103,7 @@ STYLES = {
         mlp=("fc1", "fc2"), attention_norms=(), ffn_norms=(), final_norm=None
     ),
 }
+STYLES["apertus1p5_text"] = STYLES["apertus"]
 _OPEN = {"attention_bias": False, "tie_word_embeddings": False}
 _GLM = {
     "num_key_value_heads": 2,
@@ -175,6 +177,13 @@ DEFAULTS: dict[str, Mapping[str, Any]] = {
     },
     "nemotron": {**_OPEN, "mlp_bias": False, "max_position_embeddings": 4096},
     "apertus": {**_OPEN, "max_position_embeddings": 65536, "hidden_act": "xielu"},
+    "bitnet": {**_OPEN, "num_key_value_heads": 5, "max_position_embeddings": 2048},
+    "apertus1p5_text": {
+        **_OPEN,
+        "max_position_embeddings": 65536,
+        "hidden_act": "xielu",
+        "output_vocab_size": None,
+    },
     "arcee": {**_OPEN, "mlp_bias": False, "max_position_embeddings": 4096},
     "helium": {
         **_OPEN,
@@ -221,7 +230,7 @@ def read(fields: Fields, model_type: str) -> Architecture:
     head_dim = read_head_dim(fields, hidden, heads)
     intermediate = fields.size("intermediate_size")
     fields.only("kv_channels", head_dim, why="head_dim says another width")
-    if model_type in ("helium", "stablelm"):
+    if model_type in ("bitnet", "helium", "stablelm"):
         require(heads * head_dim == hidden, "this model type needs num_attention_heads x head_dim "
                 "= hidden_size", (heads, head_dim, hidden))  # fmt: skip
     o_bias = _o_bias(fields, style)
@@ -241,6 +250,7 @@ def read(fields: Fields, model_type: str) -> Architecture:
             }[style.qk_norm],
         ),
         *_split_qk_norms(fields, model_type, heads, kv_heads, head_dim),
+        *_inner_norms(model_type, hidden, intermediate),
         *_norms(style, hidden, attention=False),
         *_mlp(fields, style, hidden, intermediate),
         *_activation(fields, model_type),
@@ -255,14 +265,25 @@ def read(fields: Fields, model_type: str) -> Architecture:
             head_dim=head_dim,
             v_head_dim=head_dim,
             window=size,
-            qk_norm=any("norm" in row.name.rpartition("self_attn.")[2] for row in rows),
+            qk_norm=any("self_attn.q_" in row.name and "norm" in row.name for row in rows),
         )
         return Layer(attention, DenseFfn(intermediate_size=intermediate, matrices=matrices), rows)
 
     kinds = {False: layer(None), True: layer(window)}
     table = vocabulary(hidden, frame.vocab, tie=frame.tie, norm=style.final_norm,
                        norm_bias=style.norm_bias)  # fmt: skip
-    return frame.architecture([kinds[flag] for flag in flags], table)
+    return frame.architecture([kinds[flag] for flag in flags], _head(fields, frame, table))
+
+
+def _head(fields: Fields, frame: Frame, table: list[Row]) -> list[Row]:
+    """Return the vocabulary with a head that may stop before the codes of images and sound."""
+    if "output_vocab_size" not in fields.defaults:
+        return table
+    kept = fields.size("output_vocab_size", default=frame.vocab, rule="vocab_size")
+    require(kept == frame.vocab or (kept < frame.vocab and not frame.tie), "output_vocab_size must "
+            "not exceed vocab_size, and a shorter head cannot be tied", kept)  # fmt: skip
+    return [row._replace(shape=(kept, frame.hidden)) if row.name == "lm_head.weight" else row
+            for row in table]  # fmt: skip
 
 
 def _style(fields: Fields, model_type: str) -> Style:
@@ -320,6 +341,17 @@ def _norms(style: Style, hidden: int, *, attention: bool) -> list[Row]:
     return [ffn_row(name, hidden, use="vector", account="norms") for name in full]
 
 
+def _inner_norms(model_type: str, hidden: int, intermediate: int) -> list[Row]:
+    """Return the norms before the last projection of both blocks (BitNet)."""
+    if model_type != "bitnet":
+        return []
+    return [
+        attention_row(_AT + "attn_sub_norm.weight", hidden, use="vector", account="norms"),
+        ffn_row(LAYER + "mlp.ffn_sub_norm.weight", intermediate, use="vector", account="norms",
+                split="tp"),
+    ]  # fmt: skip
+
+
 def _split_qk_norms(
     fields: Fields, model_type: str, heads: int, kv_heads: int, head_dim: int
 ) -> list[Row]:
@@ -354,7 +386,7 @@ def _mlp(fields: Fields, style: Style, hidden: int, intermediate: int) -> list[R
 
 def _activation(fields: Fields, model_type: str) -> list[Row]:
     """Return the learned numbers of an activation (xIELU)."""
-    if model_type != "apertus":
+    if not model_type.startswith("apertus"):
         return []
     if fields.text("hidden_act", allowed=("xielu", "silu", "gelu", "relu2")) != "xielu":
         return []

@@ -21,7 +21,13 @@ DEFAULTS: dict[str, Mapping[str, Any]] = {
         "max_position_embeddings": 4096,
         "tie_word_embeddings": False,
         "sliding_window": None,
-    }
+    },
+    "phi4_multimodal": {
+        "num_key_value_heads": 8,
+        "max_position_embeddings": 131072,
+        "tie_word_embeddings": False,
+        "sliding_window": None,
+    },
 }
 
 
