@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from ledgerkit.errors import ConfigError
 from ledgerkit.readers.fields import MAX_LAYERS
 from ledgerkit.readers.record import Record
-from ledgerkit.readers.wrappers import WRAPPERS
+from ledgerkit.readers.wrappers import wrapper_of
 
 __all__ = ["apply_replacements"]
 
@@ -69,7 +69,7 @@ def apply_replacements(config: Mapping[str, Any], record: Record) -> Mapping[str
     if not isinstance(fields, Mapping):
         raise ConfigError("_replace must be a mapping of field names to values", given=fields)
     merged = {name: value for name, value in config.items() if name != "_replace"}
-    wrapper = WRAPPERS.get(str(config.get("model_type")))
+    wrapper = wrapper_of(config)
     inner = merged
     if wrapper is not None and isinstance(merged.get(wrapper.key), Mapping):
         inner = merged[wrapper.key] = dict(merged[wrapper.key])

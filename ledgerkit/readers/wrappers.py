@@ -9,7 +9,7 @@ from ledgerkit.errors import ConfigError
 from ledgerkit.readers.fields import Fields
 from ledgerkit.readers.record import Record
 
-__all__ = ["WRAPPERS", "Wrapper", "unwrap"]
+__all__ = ["WRAPPERS", "Wrapper", "unwrap", "wrapper_of"]
 
 
 class Wrapper(NamedTuple):
@@ -24,6 +24,8 @@ class Wrapper(NamedTuple):
     key: str = "text_config"
     ignore: tuple[str, ...] = ()
     """Further top-level fields of the wrapper that shape its towers only."""
+    older_key: str | None = None
+    """Name that released files have in place of ``key``."""
 
     def rename(self, name: str) -> str:
         """Return the checkpoint's name of a tensor of the text model."""
@@ -101,6 +103,23 @@ WRAPPERS: dict[str, Wrapper] = {
     "smolvlm": Wrapper("llama", "text_model", ignore=_IDEFICS),
     "llava_next_video": Wrapper("llama", ignore=_LLAVA),
     "ovis2": Wrapper("qwen2", ignore=("visual_indicator_token_ids", "hidden_size", "vocab_size")),
+    "nemotron_h_omni": Wrapper(
+        "nemotron_h",
+        ignore=(
+            "downsample_ratio",
+            "force_image_size",
+            "img_context_token_id",
+            "projector_hidden_size",
+            "sound_config",
+            "sound_context_token_id",
+            "video_context_token_id",
+            "video_pruning_rate",
+            "video_temporal_patch_size",
+            "vision_hidden_size",
+            "vit_hidden_size",
+        ),
+        older_key="llm_config",
+    ),
     "paddleocr_vl": Wrapper("paddleocr_vl_text", "plain"),
     "perception_lm": Wrapper(
         "llama", "inner", ignore=("vision_use_cls_token", "projector_pooling_ratio")
@@ -177,7 +196,17 @@ CLASS_SIZES: dict[str, dict[str, int]] = {
 """Sizes that the text part of a multimodal file leaves out where they are those of its class."""
 _INHERITED = ("torch_dtype", "dtype", "quantization_config")
 _TOWERS = {"vision_config": "vision", "audio_config": "audio", "speech_config": "speech",
-           "talker_config": "talker"}  # fmt: skip
+           "sound_config": "audio", "talker_config": "talker"}  # fmt: skip
+
+
+def wrapper_of(config: Mapping[str, Any]) -> Wrapper | None:
+    """Return the wrapper of a config, with the key under which its text model stands."""
+    wrapper = WRAPPERS.get(str(config.get("model_type")))
+    if wrapper is None or wrapper.older_key is None or config.get(wrapper.key) is not None:
+        return wrapper
+    if config.get(wrapper.older_key) is None:
+        return wrapper
+    return wrapper._replace(key=wrapper.older_key)
 
 
 def unwrap(
@@ -188,7 +217,7 @@ def unwrap(
     Fields of the whole file that concern the text model too (dtype, quantization, tied embeddings)
     are handed down.
     """
-    wrapper = WRAPPERS.get(str(config.get("model_type")))
+    wrapper = wrapper_of(config)
     if wrapper is None:
         return dict(config), None, []
     text = config.get(wrapper.key)

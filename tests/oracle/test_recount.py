@@ -242,6 +242,7 @@ WRAPPED = {
     "llava_next": ("mistral", "mistral"),
     "llava_onevision": ("qwen2", "qwen2"),
     "mistral3": ("mistral", "mistral"),
+    "nemotron_h_omni": ("nemotron_h", "nemotron_h"),
     "paddleocr_vl": ("paddleocr_vl_text", "ernie4_5"),
     "perception_lm": ("llama", "llama"),
     "video_llama_3": ("qwen2", "qwen2"),
@@ -255,8 +256,8 @@ WRAPPED = {
     "voxtral": ("llama", "llama"),
 }
 """Multimodal model type -> its text model, and the drawing that fits it."""
-NO_TOWERS = {"fast_vlm", "perception_lm"}
-"""Their towers need a further package: the text model is built by itself."""
+NO_TOWERS = {"fast_vlm", "nemotron_h_omni", "perception_lm"}
+"""Their towers need a further package, or a head is inside: the text model is built by itself."""
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -8,6 +8,7 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit.errors import UnsupportedArchitectureError
+from tests.readers.test_strangers import NANO_9B
 
 MISTRAL_7B = 7_241_732_096
 """Elements of the published headers of Mistral-7B-v0.1, with 32,000 words."""
@@ -71,6 +72,18 @@ def test_aria_by_hand() -> None:
     assert model.parameter_count == outer + 28 * 66 * expert
     looked_up = 100352 * 2560  # a token reads one row of the embedding
     assert model.active_parameter_count == outer - looked_up + 28 * 8 * expert
+
+
+def test_the_text_model_of_nemotron_omni_under_both_names() -> None:
+    text = NANO_9B
+    plain = lk.load_model(text)
+    for key in ("text_config", "llm_config"):
+        config = {"model_type": "nemotron_h_omni", key: text, "vision_config": {},
+                  "sound_config": {}, "projector_hidden_size": 20480}  # fmt: skip
+        model = lk.load_model(config)
+        assert model.parameter_count == plain.parameter_count
+        changed = lk.load_model(config | {"_replace": {"vocab_size": 131073}})
+        assert changed.parameter_count == plain.parameter_count + 2 * 4480
 
 
 def test_phi4_multimodal_is_phi4_mini() -> None:
