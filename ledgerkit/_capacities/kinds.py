@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ledgerkit.costs.layout import kv_copies, stage_layers
+from ledgerkit.errors import CapacityError
 from ledgerkit.spec.attention import (
     Attention,
     CompressedAttention,
@@ -105,3 +106,13 @@ def _of_attention(attention: Attention, count: int, deployment: Deployment) -> I
     if indexer is not None and indexer.owned:
         ratio = attention.ratio if isinstance(attention, CompressedAttention) else 1
         yield LayerKind("index", count, index_key_bytes(indexer, kv_dtype) / ratio)
+
+
+def compressed_layers() -> CapacityError:
+    """Return the refusal of DeepSeek-V4 layers: no log shows where an engine's pool keeps them."""
+    return CapacityError(
+        "how engines share their pool with compressed attention is not known",
+        given="DeepSeek-V4 layers",
+        allowed="models without compressed attention",
+        fix="read ideal bytes: Model.cache_bytes, lk.ledger",
+    )

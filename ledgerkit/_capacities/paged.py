@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ledgerkit._capacities.kinds import LayerKind
+from ledgerkit._capacities.kinds import LayerKind, compressed_layers
 from ledgerkit.errors import CapacityError
 
 _GROUP_SLACK = 1.5
@@ -83,11 +83,12 @@ def page_plan(kinds: list[LayerKind], block: int) -> PagePlan:
     Raises
     ------
     CapacityError
-        The page sizes of the layers do not divide each other.
+        The page sizes of the layers do not divide each other, or layers are compressed.
     """
     attention = [k for k in kinds if not k.state_bytes]
-    compressors = [k for k in kinds if k.name == "compressor"]
-    states = [k for k in kinds if k.state_bytes and k not in compressors]
+    if any(kind.name == "compressor" for kind in kinds):
+        raise compressed_layers()
+    states = [k for k in kinds if k.state_bytes]
     full = [k for k in attention if k.window is None]
     if len(full) == len(attention) and not states:
         # nothing but whole contexts: one group whose page is the sum of its layers
@@ -123,8 +124,4 @@ def page_plan(kinds: list[LayerKind], block: int) -> PagePlan:
                 )
             own_block = block * round(ratio)
         groups.append(PageGroup(kind, number, own_block))
-    for kind in compressors:
-        # a page is not made longer for them, as for states: each takes several
-        number = math.ceil(kind.layers / size)
-        groups.append(PageGroup(kind, number * math.ceil(kind.state_bytes / page), block))
     return PagePlan(tuple(groups), block, page * size, padded)

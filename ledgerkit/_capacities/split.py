@@ -14,8 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ledgerkit._capacities.kinds import LayerKind
-from ledgerkit.errors import CapacityError
+from ledgerkit._capacities.kinds import LayerKind, compressed_layers
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +42,7 @@ class SplitPools:
             Compressed layers, whose place in these pools no log shows.
         """
         if any(kind.name == "compressor" for kind in kinds):
-            raise CapacityError(
-                "how this engine divides its memory for compressed attention is not known",
-                given="DeepSeek-V4 layers",
-                allowed="models without compressed attention",
-                fix="read ideal bytes: Model.cache_bytes, lk.ledger",
-            )
+            raise compressed_layers()
         windowed = [kind for kind in kinds if kind.window is not None]
         return cls(
             growing_bytes=sum(

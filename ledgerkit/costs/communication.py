@@ -25,7 +25,7 @@ from ledgerkit.costs.operations import Link
 from ledgerkit.costs.stages import Stage
 from ledgerkit.errors import HardwareError
 from ledgerkit.kernels import columns as c
-from ledgerkit.spec.attention import NoAttention
+from ledgerkit.spec.attention import NoAttention, StateAttention
 from ledgerkit.spec.axes import Account
 from ledgerkit.spec.deployment import Deployment
 from ledgerkit.spec.feed_forward import MoeFfn, NoFfn
@@ -113,6 +113,10 @@ def links(model: Model, deployment: Deployment, hardware: Hardware, stage: Stage
 
     if tp > 1:
         found.append(link("all_reduce", "tp", c.KIND_ALL_REDUCE, reduces, tp, hidden))
+        found += [
+            link("scan_all_reduce", "tp", c.KIND_ALL_REDUCE, counts, tp, message)
+            for message, counts in _scan_messages(model, stage).items()
+        ]
     for (message, once), counts in exchanges.items():
         gather = 2.0 * (group_size - 1) / group_size * hidden
         found.append(
@@ -124,6 +128,23 @@ def links(model: Model, deployment: Deployment, hardware: Hardware, stage: Stage
         found.append(
             link("stage_send", "pp", c.KIND_SEND, sends, 2, hidden, span=deployment.devices)
         )
+    return found
+
+
+def _scan_messages(model: Model, stage: Stage) -> dict[float, tuple[int, int]]:
+    """Bytes per token that Mamba-1 layers sum over the ranks before their scan, and how many do.
+
+    Channels are divided, while time step, B and C come from all of them (``MambaMixer`` of vLLM:
+    ``x_proj`` is row-parallel). Mamba-2 has them from the layer's input, by the rank's own rows.
+    """
+    found: dict[float, tuple[int, int]] = {}
+    for group in model.groups:
+        attention = group.attention
+        if isinstance(attention, StateAttention) and attention.variant == "mamba":
+            (inner,) = (w for w in group.weights if w.name.endswith("x_proj.weight"))
+            message = float(inner.shape[0] * _HIDDEN_BYTES)
+            layers = (group.count, stage.count(group))
+            found[message] = _both(found.get(message, (0, 0)), layers)
     return found
 
 

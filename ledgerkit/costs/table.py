@@ -320,12 +320,25 @@ def _notes(
             notes.append(f"{hardware.slug} has no {dtype} units: {dtype} work runs in {found}")
     if deployment.kv_dtype.startswith("fp8") and "fp8" not in hardware.peaks:
         notes.append(f"{hardware.slug} has no fp8 units: the fp8 cache is expanded when it is read")
+    compressed = any(isinstance(group.attention, CompressedAttention) for group in model.groups)
     mixed = any(
-        group.attention.limit is not None
-        or isinstance(group.attention, (StateAttention, CompressedAttention))
+        group.attention.limit is not None or isinstance(group.attention, StateAttention)
         for group in model.groups
     )
-    if mixed and profile.cache_allocation == "paged" and not profile.page_groups:
+    copied = {
+        group.attention.num_groups
+        for group in model.groups
+        if isinstance(group.attention, StateAttention)
+        and group.attention.variant == "mamba2"
+        and group.attention.num_groups % deployment.tp
+    }
+    notes += [
+        f"{groups} groups of B and C on tp = {deployment.tp} ranks: engines copy them to each "
+        "rank, they are booked as divided"
+        for groups in sorted(copied)
+    ]
+    unknown = compressed or (mixed and not profile.page_groups)
+    if unknown and profile.cache_allocation == "paged":
         notes.append(f"how {profile.name} shares its pool among windows and states is not known: "
                      "the ideal bytes are booked, in whole pages")  # fmt: skip
     return tuple(notes)

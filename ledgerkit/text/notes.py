@@ -20,6 +20,9 @@ _PATTERNS: Final = (
     (r"(.+) has no fp8 units: the fp8 cache is expanded when it is read",
      r"\1 没有 fp8 单元：fp8 cache 在读取时展开"),
     (r"(.+) has no (.+) units: (.+) work runs in (.+)", r"\1 没有 \2 单元：\3 的计算以 \4 进行"),
+    ((r"(\d+) groups of B and C on tp = (\d+) ranks: engines copy them to each rank, they are "
+      r"booked as divided"),
+     r"\1 组 B、C 分到 tp = \2 张卡：引擎会在每张卡上各存一份，这里按均分记账"),
     ((r"how (.+) shares its pool among windows and states is not known: the ideal bytes are "
       r"booked, in whole pages"),
      r"不知道 \1 如何在窗口与状态之间分配显存池：按理想字节、整页记账"),

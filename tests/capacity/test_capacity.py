@@ -146,3 +146,21 @@ def test_every_built_in_model_has_cache_layers() -> None:
         except LedgerError:
             continue
         assert room.block_bytes > 0 or room.plan.block == 1 or room.ideal_bytes(1) == 0
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_compressed_layers_have_no_known_place_in_a_pool(engine: str) -> None:
+    layout = lk.Deployment(tp=8, engine=engine, kv_dtype="fp8")
+    with pytest.raises(CapacityError, match="compressed attention is not known"):
+        lk.capacity("deepseek-v4-pro", "b200-sxm-180gb", layout)
+    work = lk.Workload(prompt_tokens=100, output_tokens=10)
+    notes = lk.ledger("deepseek-v4-pro", "b200-sxm-180gb", layout, work).notes
+    assert any("shares its pool" in note for note in notes)
+
+
+def test_groups_that_do_not_divide_are_told() -> None:
+    model = lk.load_model("granite-4.0-h-tiny")
+    work = lk.Workload(prompt_tokens=100, output_tokens=10)
+    notes = lk.ledger(model, "h100-sxm-80gb", lk.Deployment(tp=4), work).notes
+    assert any("1 groups of B and C on tp = 4 ranks" in note for note in notes)
+    assert not any("groups of B" in n for n in lk.ledger(model, "h100-sxm-80gb", None, work).notes)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+import ledgerkit as lk
 from ledgerkit.kernels import step as kernels
 from ledgerkit.spec.deployment import Deployment
 from tests.costs import world
@@ -121,3 +122,20 @@ def test_across_domains_latency_is_fourfold_and_the_network_carries():
     assert amount(far, "decode", "time", account="tp") == pytest.approx(
         160 * (4e-6 + two_shot / 50e9)
     )
+
+
+def test_mamba_layers_of_the_first_kind_sum_twice() -> None:
+    """Falcon-Mamba-7B: x_proj gives 256 + 2 x 16 elements, from channels that ranks divide."""
+    model = lk.load_model(
+        {"model_type": "falcon_mamba", "hidden_size": 4096, "intermediate_size": 8192,
+         "num_hidden_layers": 64, "state_size": 16, "conv_kernel": 4, "time_step_rank": 256,
+         "vocab_size": 65024, "tie_word_embeddings": False}
+    )  # fmt: skip
+    work = lk.Workload(prompt_tokens=64, output_tokens=8, concurrency=4)
+    entries = lk.ledger(model, "h100-sxm-80gb", lk.Deployment(tp=8), work).entries
+    sent = entries.filter(phase="decode", resource="communicate")
+    by_op = dict(sent.group_by("op").agg("amount_device").rows())
+    amounts = {op: values[0] for op, values in by_op.items()}
+    assert amounts["scan_all_reduce"] / amounts["all_reduce"] == pytest.approx(288 / 4096)
+    alone = lk.ledger(model, "h100-sxm-80gb", lk.Deployment(), work).entries
+    assert not alone.filter(phase="decode", op="scan_all_reduce").height

@@ -267,7 +267,7 @@ def test_the_text_part_of_lfm2_vl() -> None:
     ("CohereLabs/c4ai-command-a-03-2025", {"use_qk_norm": True}, "use_qk_norm"),
     ("LiquidAI/LFM2-1.2B", {"conv_dim": 1024}, "conv_dim"),
     ("LiquidAI/LFM2-1.2B", {"full_attn_idxs": None}, "layer_types"),
-    ("LiquidAI/LFM2-1.2B", {"tie_embedding": False}, "tie_embedding"),
+    ("LiquidAI/LFM2-1.2B", {"tie_embedding": False, "tie_word_embeddings": True}, "tie_embedding"),
     ("ibm-ai-platform/Bamba-9B-v1", {"mamba_d_head": 32}, "mamba_d_head"),
     ("ibm-ai-platform/Bamba-9B-v1", {"layer_types": ["mamba"] * 32}, "contradict"),
     ("databricks/dbrx-base", {"tie_word_embeddings": True}, "tie_word_embeddings"),

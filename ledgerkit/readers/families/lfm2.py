@@ -55,9 +55,7 @@ NAMES = ("w1", "w3", "w2")
 
 def read(fields: Fields, model_type: str) -> Architecture:
     """Read an LFM2 decoder."""
-    fields.only("tie_embedding", fields.values.get("tie_word_embeddings", True),
-                why="tie_word_embeddings says another thing")  # fmt: skip
-    frame = read_frame(fields)
+    frame = read_frame(fields)._replace(tie=fields.flag("tie_word_embeddings", "tie_embedding"))
     hidden = frame.hidden
     heads, kv_heads = read_heads(fields)
     fields.only("num_heads", heads, why="num_attention_heads says another number")
@@ -147,7 +145,6 @@ def convolution(fields: Fields, hidden: int) -> tuple[StateAttention, list[Row]]
 
 
 def _dense(fields: Fields, hidden: int, model_type: str) -> tuple[FeedForward, list[Row]]:
-    # the first name holds in transformers where a file states both
     width = fields.size("block_ff_dim", "intermediate_size")
     if model_type == "lfm2" and fields.flag("block_auto_adjust_ff_dim"):
         part = fields.size("block_multiple_of")
