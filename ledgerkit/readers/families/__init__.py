@@ -149,6 +149,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
         "bailing_moe_v2",
         "baichuan",
         "minicpm",
+        "molmo2_text",
     ),
     "step3": ("step3_text",),
     "step3p7": ("step3p5", "step3p7_text"),
@@ -159,11 +160,14 @@ FAMILIES: dict[str, str] = {kind: name for name, kinds in _MODULES.items() for k
 _INEXPRESSIBLE = {
     "diffllama": "it reads each value twice in one attention",
     "doge": "a learned mask chooses the keys of each head",
+    "dots3_note": "some layers keep a window of latents",
+    "dots3_note_text": "some layers keep a window of latents",
     "falcon_h1": "attention and Mamba run side by side in one layer",
     "jetmoe": "a router chooses the query heads of each token",
     "longcat_flash": "a layer has two attentions, and experts that compute nothing",
     "zamba": "some layers have attention and Mamba in one",
     "zamba2": "some layers have attention and Mamba in one, with weights that layers share",
+    "zaya": "attention convolves its queries and keys, and keeps columns of them beside its cache",
 }
 """What a layer is made of here cannot say; each was compared with its class in transformers."""
 Read = Callable[["Fields", str], "Architecture"]
