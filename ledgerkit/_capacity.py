@@ -243,7 +243,10 @@ class Capacity:
         return (f"KV cache: {tokens[self.profile.slug]:,} tokens, {pool}",)
 
     def llamacpp(self, **settings: Any) -> LlamaCppCache:
-        """Buffers of a llama.cpp context; settings as in its command line."""
+        """Buffers of a llama.cpp context; settings as in its command line.
+
+        The compute buffer is known for a CPU only: a device of the family ``cpu``.
+        """
         kind = {"bf16": "bf16", "fp16": "f16"}.get(
             self.deployment.kv_dtype, self.deployment.kv_dtype
         )
@@ -255,7 +258,9 @@ class Capacity:
             raise CapacityError(f"llama.cpp has no setting {unknown[0]!r} here",
                                 given=settings[unknown[0]], allowed=", ".join(known),
                                 fix=f"leave {unknown[0]} out")  # fmt: skip
-        return llamacpp_cache(self.model, **(defaults | settings))
+        cache = llamacpp_cache(self.model, **(defaults | settings))
+        on_cpu = self.hardware.family == "cpu"
+        return cache if on_cpu else cache.model_copy(update={"compute_bytes": None})
 
     # limits -----------------------------------------------------------------------------------
 

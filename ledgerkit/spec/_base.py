@@ -195,6 +195,25 @@ def finite_number(
     return found
 
 
+def true_or_false(kind: type[LedgerError], name: str, given: Any) -> bool:
+    """Take a flag, and nothing that only counts as one.
+
+    Raises
+    ------
+    LedgerError
+        Of the ``kind``; the message names the value.
+
+    Examples
+    --------
+    >>> true_or_false(LedgerError, "unified", False)
+    False
+    """
+    if not isinstance(given, bool):
+        raise kind(f"{name} must be True or False", given=given, allowed="True, False",
+                   fix=f"give {name}=True or {name}=False")  # fmt: skip
+    return given
+
+
 def at_least_one(kind: type[LedgerError], name: str, given: Any, allowed: str) -> list[Any]:
     """Take anything with items, but no text.
 

@@ -14,7 +14,7 @@ import struct
 from typing import TYPE_CHECKING, Literal
 
 from ledgerkit.errors import CapacityError, UnsupportedDtypeError
-from ledgerkit.spec._base import Count, Frozen, Size
+from ledgerkit.spec._base import Count, Frozen, Size, true_or_false, whole_number
 from ledgerkit.spec.attention import (
     Attention,
     LatentAttention,
@@ -37,6 +37,7 @@ _PAD = 256
 _MIB = 1024 * 1024
 _MAX_SEQUENCES = 256
 _MAX_CONTEXT = (1 << 32) - _PAD
+_MAX_BATCH = (1 << 31) - 1
 
 _WINDOWED = frozenset({
     "afmoe", "cohere2", "exaone4", "exaone_moe", "gemma2", "gemma3", "gemma3_text", "gemma3n",
@@ -219,6 +220,8 @@ def llamacpp_cache(
     >>> llamacpp_cache(llama, n_ctx=8192).bytes == 8192 * 131072
     True
     """
+    _check_choices(latent, unified=unified, swa_full=swa_full, flash_attn=flash_attn,
+                   windowed=False if windowed is None else windowed)  # fmt: skip
     kind_k, kind_v = _cache_type(cache_type_k), _cache_type(cache_type_v)
     if kind_v.block_elements > 1 and not flash_attn:
         raise CapacityError(
@@ -227,15 +230,12 @@ def llamacpp_cache(
             allowed="f32, f16, bf16, or flash_attn=True",
             fix="set flash_attn=True",
         )
-    if not 1 <= n_parallel <= _MAX_SEQUENCES:
-        raise CapacityError("n_parallel", given=n_parallel, allowed=f"1 to {_MAX_SEQUENCES}")
-    context = n_ctx or model.max_position_embeddings
-    if not 1 <= context <= _MAX_CONTEXT or n_batch < 1 or n_ubatch < 0:
-        raise CapacityError(
-            "n_ctx, n_batch and n_ubatch must be sizes that llama.cpp can hold",
-            given=(n_ctx, n_batch, n_ubatch),
-            allowed="1 to 2,147,483,647",
-        )
+    n_parallel = whole_number(CapacityError, "n_parallel", n_parallel, most=_MAX_SEQUENCES)
+    n_batch = whole_number(CapacityError, "n_batch", n_batch, most=_MAX_BATCH)
+    n_ubatch = whole_number(CapacityError, "n_ubatch", n_ubatch, 0, _MAX_BATCH)
+    n_ctx = whole_number(CapacityError, "n_ctx", n_ctx, 0, _MAX_CONTEXT)
+    context = n_ctx or whole_number(CapacityError, "n_ctx", model.max_position_embeddings,
+                                    most=_MAX_CONTEXT)  # fmt: skip
     batch = min(context, n_batch)
     ubatch = min(batch, n_ubatch or n_batch)
     # n_ctx is first padded as a whole, then shared out, then padded again
@@ -288,6 +288,14 @@ def llamacpp_cache(
         buffers=tuple(buffers), output_bytes=n_parallel * model.vocab_size * 4,
         compute_bytes=compute,
     )  # fmt: skip
+
+
+def _check_choices(latent: str, **flags: bool) -> None:
+    for name, flag in flags.items():
+        true_or_false(CapacityError, name, flag)
+    if latent not in ("latent", "expanded"):
+        raise CapacityError("latent names what is kept of MLA", given=latent,
+                            allowed="latent, expanded", fix="use latent='latent'")  # fmt: skip
 
 
 def _cache_type(name: str) -> GgmlType:

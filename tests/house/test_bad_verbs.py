@@ -113,6 +113,37 @@ def test_verbs(call, match):
     refused(call, match)
 
 
+@pytest.mark.parametrize(
+    ("setting", "values"),
+    [
+        ("n_parallel", [0, 257, "x", None, True, 1.5]),
+        ("n_ctx", [-1, 1 << 33, "x", None, False, 1.5]),
+        ("n_batch", [0, 1 << 31, "a", None, True]),
+        ("n_ubatch", [-1, 1 << 31, "a", None, True, 1.5]),
+        ("unified", ["no", 1, None]), ("swa_full", ["x"]), ("flash_attn", [None, 0]),
+        ("windowed", ["x", 1]), ("latent", ["x", None, ["latent"]]),
+    ],
+)  # fmt: skip
+def test_settings_of_llama_cpp(setting, values):
+    for value in values:
+        error = refused(lambda value=value: room().llamacpp(**{setting: value}), f"^{setting} ")
+        assert setting in error.fix
+        assert "ideal bytes" not in error.fix
+
+
+def test_the_compute_buffer_is_that_of_a_cpu():
+    """On a GPU llama.cpp splits its graph: no buffer is said for one."""
+    layout = {"engine": "llama.cpp"}
+    accelerated = lk.capacity("qwen3-8b", DEVICE, layout).llamacpp(n_ctx=4096)
+    assert accelerated.compute_bytes is None
+    assert not any("compute buffer" in line for line in accelerated.lines)
+    processor = lk.Hardware(slug="processor", family="cpu", memory_bytes=64 * 10**9,
+                            memory_bytes_per_s=1e11, peak_flop_per_s={"bf16": 1e12})  # fmt: skip
+    plain = lk.capacity("qwen3-8b", processor, layout).llamacpp(n_ctx=4096)
+    assert "compute buffer" in plain.lines[-1]
+    assert plain.buffers == accelerated.buffers
+
+
 def test_a_pool_that_is_none_is_said_in_words():
     assert "no pool, " in repr(lk.capacity("llama-3.1-70b", DEVICE))
 
