@@ -103,6 +103,22 @@ WRAPPERS: dict[str, Wrapper] = {
     "smolvlm": Wrapper("llama", "text_model", ignore=_IDEFICS),
     "llava_next_video": Wrapper("llama", ignore=_LLAVA),
     "ovis2": Wrapper("qwen2", ignore=("visual_indicator_token_ids", "hidden_size", "vocab_size")),
+    "molmo2": Wrapper(
+        "molmo2_text",
+        "plain",
+        ignore=(
+            "adapter_config",
+            "frame_end_token_id",
+            "frame_start_token_id",
+            "image_col_id",
+            "image_high_res_id",
+            "image_low_res_id",
+            "image_patch_id",
+            "low_res_image_start_token_id",
+            "use_frame_special_tokens",
+            "vit_config",
+        ),
+    ),
     "nemotron_h_omni": Wrapper(
         "nemotron_h",
         ignore=(
@@ -170,6 +186,7 @@ WRAPPERS: dict[str, Wrapper] = {
         ),
     ),
     "mistral3": Wrapper("mistral"),
+    "mistral_large4": Wrapper("mistral_large4_text", "plain"),
     "qwen3_5": Wrapper("qwen3_5_text", "inner", ignore=("language_model_only",)),
     "qwen3_5_moe": Wrapper("qwen3_5_moe_text", "inner", ignore=("language_model_only",)),
     "qwen2_5_omni": Wrapper(
@@ -196,7 +213,7 @@ CLASS_SIZES: dict[str, dict[str, int]] = {
 """Sizes that the text part of a multimodal file leaves out where they are those of its class."""
 _INHERITED = ("torch_dtype", "dtype", "quantization_config")
 _TOWERS = {"vision_config": "vision", "audio_config": "audio", "speech_config": "speech",
-           "sound_config": "audio", "talker_config": "talker"}  # fmt: skip
+           "sound_config": "audio", "vit_config": "vision", "talker_config": "talker"}  # fmt: skip
 
 
 def wrapper_of(config: Mapping[str, Any]) -> Wrapper | None:

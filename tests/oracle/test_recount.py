@@ -29,6 +29,7 @@ NO_CLASS = {
     "glm_ocr_text": "built through its multimodal class below",
     "hunyuan_vl_text": "built through its multimodal class below",
     "paddleocr_vl_text": "built through its multimodal class below",
+    "molmo2_text": "built through its multimodal class below",
     "phi4_multimodal": "built through its multimodal class below",
     "qwen2_5_vl_text": "built through its multimodal class below",
     "qwen2_vl_text": "built through its multimodal class below",
@@ -42,6 +43,7 @@ NO_CLASS = {
     "minimax_m3": "remote code; reads like minimax_m3_vl_text",
     "minimax_text_01": "remote code; reads like minimax",
     "mistral4": "no causal class in the library; built through its text class below",
+    "mistral_large4_text": "no causal class of its own; built through its text class below",
     "nemotron-nas": "remote code; checked by hand counts",
     "qwen3_vl_moe_text": "no causal class of its own; reads like qwen3_moe",
     "qwen3_vl_text": "no causal class of its own; reads like qwen3",
@@ -138,6 +140,28 @@ def test_mistral4_through_its_text_class(data):
         model = text_class("mistral4", "Mistral4ForCausalLM")(config)
     ours = read_config({"model_type": "mistral4", **fields})
     assert ours.parameter_count == count(model), fields
+
+
+@pytest.mark.filterwarnings("ignore")
+@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_mistral_large4_through_its_text_class(data):
+    import torch
+
+    fields = data.draw(st.composite(DRAWINGS["glm_moe_dsa"])())
+    del fields["q_lora_rank"]
+    if data.draw(st.booleans()):
+        layers = fields["num_hidden_layers"]
+        del fields["indexer_types"]
+        fields |= {"index_topk_freq": 2, "index_skip_topk_offset": 1,
+                   "no_rope_layers": [data.draw(st.integers(0, 1)) for _ in range(layers)]}  # fmt: skip
+    config = oracle_config("mistral_large4_text", fields)
+    with torch.device("meta"):
+        body = text_class("mistral_large4", "MistralLarge4TextModel")(config)
+    head = 0 if fields["tie_word_embeddings"] else fields["vocab_size"] * fields["hidden_size"]
+    for stated in (fields, {**config.to_dict(), "architectures": None}):
+        ours = read_config({"model_type": "mistral_large4_text", **stated})
+        assert ours.parameter_count == count(body) + head, fields
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -242,6 +266,7 @@ WRAPPED = {
     "llava_next": ("mistral", "mistral"),
     "llava_onevision": ("qwen2", "qwen2"),
     "mistral3": ("mistral", "mistral"),
+    "molmo2": ("molmo2_text", "hunyuan_v1_dense"),
     "nemotron_h_omni": ("nemotron_h", "nemotron_h"),
     "paddleocr_vl": ("paddleocr_vl_text", "ernie4_5"),
     "perception_lm": ("llama", "llama"),
@@ -275,6 +300,10 @@ def test_text_models_of_multimodal_configs_as_the_library_saves_them(wrapper, da
         fields = {name: value for name, value in fields.items()
                   if name not in ("attention_bias", "mlp_bias", "use_qk_norm")}  # fmt: skip
         fields["head_dim"] = 64 // fields["num_attention_heads"]
+    if text_type == "molmo2_text":
+        fields |= {"tie_word_embeddings": False,
+                   "qk_norm_type": data.draw(st.sampled_from(["olmo", "qwen3"])),
+                   "additional_vocab_size": data.draw(st.sampled_from([0, 8]))}  # fmt: skip
     text = {"model_type": text_type, **fields}
     tied = fields["tie_word_embeddings"]
     config = oracle_config(wrapper.split()[0], {"text_config": text, "tie_word_embeddings": tied})

@@ -86,6 +86,27 @@ def test_the_text_model_of_nemotron_omni_under_both_names() -> None:
         assert changed.parameter_count == plain.parameter_count + 2 * 4480
 
 
+MOLMO_2 = {
+    "model_type": "molmo2_text", "hidden_size": 4096, "intermediate_size": 12288,
+    "num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128,
+    "vocab_size": 151936, "additional_vocab_size": 128, "qkv_bias": False, "use_qk_norm": True,
+    "qk_norm_type": "qwen3", "norm_after": False, "max_position_embeddings": 36864,
+}  # fmt: skip
+
+
+def test_molmo_2_is_qwen3_with_further_words_that_its_head_does_not_know() -> None:
+    model = lk.load_model(wrapped("molmo2", MOLMO_2, adapter_config={}))
+    assert model.parameter_count == 8_190_735_360 + 128 * 4096  # as published for Qwen3-8B
+    names = {weight.name for group in model.groups for weight in group.weights}
+    assert {name.rpartition("blocks.")[0] for name in names} == {"model.transformer."}
+
+
+def test_a_tied_head_of_molmo_2_is_refused() -> None:
+    config = wrapped("molmo2", MOLMO_2 | {"tie_word_embeddings": True})
+    with pytest.raises(UnsupportedArchitectureError, match="head of its own"):
+        lk.load_model(config)
+
+
 def test_phi4_multimodal_is_phi4_mini() -> None:
     config = {"model_type": "phi4_multimodal", "hidden_size": 3072, "intermediate_size": 8192,
               "num_hidden_layers": 32, "num_attention_heads": 24, "num_key_value_heads": 8,

@@ -99,6 +99,7 @@ STYLES = {
         ffn_norms=("post_attention_layernorm", "post_norm2"),
     ),
     "vaultgemma": Style(ffn_norms=("pre_feedforward_layernorm",), window="pattern"),
+    "molmo2_text": Style(o_bias=False, qk_norm="head"),
     "nanochat": Style(  # its norms have no weights
         mlp=("fc1", "fc2"), attention_norms=(), ffn_norms=(), final_norm=None
     ),
@@ -216,6 +217,8 @@ DEFAULTS: dict[str, Mapping[str, Any]] = {
     "nanochat": {**_OPEN, "max_position_embeddings": 2048},
 }
 _AT = LAYER + "self_attn."
+FURTHER_WORDS = "model.embed_tokens.further"
+"""Rows of Molmo 2's embedding that its head does not know."""
 
 
 def read(fields: Fields, model_type: str) -> Architecture:
@@ -272,6 +275,8 @@ def read(fields: Fields, model_type: str) -> Architecture:
     kinds = {False: layer(None), True: layer(window)}
     table = vocabulary(hidden, frame.vocab, tie=frame.tie, norm=style.final_norm,
                        norm_bias=style.norm_bias)  # fmt: skip
+    if model_type == "molmo2_text" and (extra := fields.count("additional_vocab_size")):
+        table.append(ffn_row(FURTHER_WORDS, extra, hidden, account="vocab", use="lookup"))
     return frame.architecture([kinds[flag] for flag in flags], _head(fields, frame, table))
 
 
@@ -289,6 +294,9 @@ def _head(fields: Fields, frame: Frame, table: list[Row]) -> list[Row]:
 def _style(fields: Fields, model_type: str) -> Style:
     """Return the style, which a field of its own may change."""
     style = STYLES[model_type]
+    if model_type == "molmo2_text":
+        kind = fields.text("qk_norm_type", allowed=("qwen3", "olmo"))
+        return style._replace(qk_norm="width") if kind == "olmo" else style
     if model_type == "stablelm" and fields.flag("use_parallel_residual"):
         return style._replace(ffn_norms=())
     if model_type == "hyperclovax" and not fields.flag("use_post_norm"):

@@ -2,8 +2,8 @@
 
 Baichuan (``modeling_baichuan.py``), MiniCPM (``modeling_minicpm.py``), InternLM2
 (``modeling_internlm2.py`` of the checkpoints), EXAONE 3.5 (``models/exaone`` of transformers 5.24
-and ``modeling_exaone.py``), GLM-4-9B-Chat (``modeling_chatglm.py``) and Ling 2.0
-(``modeling_bailing_moe_v2.py``).
+and ``modeling_exaone.py``), GLM-4-9B-Chat (``modeling_chatglm.py``), Molmo 2 (``models/molmo2``
+and the renamings of the same library) and Ling 2.0 (``modeling_bailing_moe_v2.py``).
 """
 
 from __future__ import annotations
@@ -90,6 +90,23 @@ KIN = {
             ("lm_head", "transformer.output_layer"),
         ),
     ),
+    "molmo2_text": Kin(
+        "molmo2_text",
+        {"qkv_bias": "attention_bias"},
+        (
+            *((f"self_attn.{part}", "self_attn.att_proj") for part in _FUSED),
+            ("self_attn.o_proj", "self_attn.attn_out"),
+            ("mlp.gate_proj", "mlp.ff_proj"),
+            ("mlp.up_proj", "mlp.ff_proj"),
+            ("mlp.down_proj", "mlp.ff_out"),
+            ("input_layernorm", "attn_norm"),
+            ("post_attention_layernorm", "ff_norm"),
+            ("model.layers.", "model.transformer.blocks."),
+            (decoders.FURTHER_WORDS, "model.transformer.wte.new_embedding"),
+            ("model.embed_tokens.weight", "model.transformer.wte.embedding"),
+            ("model.norm", "model.transformer.ln_f"),
+        ),
+    ),
     "bailing_moe": Kin(
         "sarvam_moe",
         {"use_qkv_bias": "attention_bias"},
@@ -130,6 +147,15 @@ DEFAULTS: dict[str, Mapping[str, Any]] = {
         "mlp_bias": False,
     },
     "chatglm": {"tie_word_embeddings": False},
+    "molmo2_text": {
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "max_position_embeddings": 36864,
+        "tie_word_embeddings": False,
+        "attention_bias": False,
+        "qk_norm_type": "qwen3",
+        "additional_vocab_size": 128,
+    },
     "bailing_moe": {"tie_word_embeddings": False, "n_group": 1, "topk_group": 1},
 }
 DEFAULTS["bailing_moe_v2"] = DEFAULTS["bailing_moe"]
@@ -141,7 +167,12 @@ def read(fields: Fields, model_type: str) -> Architecture:
     _special(fields, model_type)
     inner = _translated(fields, kin)
     start = len(fields.record.used)
-    readers = {"llama": llama.read, "glm": decoders.read, "sarvam_moe": moe_decoders.read}
+    readers = {
+        "llama": llama.read,
+        "glm": decoders.read,
+        "sarvam_moe": moe_decoders.read,
+        "molmo2_text": decoders.read,
+    }
     plan = readers[kin.model_type](inner, kin.model_type)
     inner.finish()
     fields.mark(*fields.values)
@@ -171,6 +202,11 @@ def _special(fields: Fields, model_type: str) -> None:
         fields.ignore("unused", "prefix_projection")
         fields.ignore("rotary", "original_rope")
         fields.ignore("epsilon", "layernorm_epsilon")
+    elif model_type == "molmo2_text":
+        fields.only("tie_word_embeddings", False, why="Molmo 2 has a head of its own")
+        fields.only("use_qk_norm", True, why="this model type always has q and k norms")
+        fields.flag("norm_after", default=False)
+        fields.ignore("rotary", "rope_scaling_layers")
     elif model_type == "baichuan":
         fields.ignore("training", "z_loss_weight")
         fields.ignore("provenance", "_from_model_config")
