@@ -153,8 +153,8 @@ def test_mistral_large4_through_its_text_class(data):
     if data.draw(st.booleans()):
         layers = fields["num_hidden_layers"]
         del fields["indexer_types"]
-        fields |= {"index_topk_freq": 2, "index_skip_topk_offset": 1,
-                   "no_rope_layers": [data.draw(st.integers(0, 1)) for _ in range(layers)]}  # fmt: skip
+        rotary = [data.draw(st.integers(0, 1)) for _ in range(layers)]
+        fields |= {"index_topk_freq": 2, "index_skip_topk_offset": 1, "no_rope_layers": rotary}
     config = oracle_config("mistral_large4_text", fields)
     with torch.device("meta"):
         body = text_class("mistral_large4", "MistralLarge4TextModel")(config)

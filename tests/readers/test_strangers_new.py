@@ -39,6 +39,12 @@ HY4 = decoder(
 )  # fmt: skip
 COMMAND = decoder("cohere2_moe", "8192 22528 40 64 64 256000 8192", head_dim=128, num_experts=8,
                   num_experts_per_tok=2, sliding_window=4096)  # fmt: skip
+LARGE = decoder(
+    "mistral_large4_text", "6144 24576 72 64 64 204800 1048576", moe_intermediate_size=6144,
+    n_routed_experts=128, num_experts_per_tok=4, n_shared_experts=1, kv_lora_rank=512,
+    qk_nope_head_dim=64, qk_rope_head_dim=64, v_head_dim=128, index_topk=2048, index_head_dim=128,
+    index_n_heads=32, first_k_dense_replace=1, **UNTIED,
+)  # fmt: skip
 ROWS = (
     Row("ibm-granite/granite-swash-2b",
         decoder("granite_swa", "2560 8192 24 20 4 100352 8192", sliding_window=128,
@@ -54,6 +60,9 @@ ROWS = (
     Row("tencent/Hy4-preview", HY4, 58_278_201_581, (34 * (512 + 64) + 10 * 128) * 2),
     Row("inclusionAI/Ling-3.0-Flash", LING, 124_414_211_552, 7 * (512 + 64) * 2,
         35 * (32 * 128 * 128 * 4 + 3 * 4096 * 3 * 2)),
+    # one layer in four keeps no rotary part of the key
+    Row("mistralai/Mistral-Large-4-1T-A52B", LARGE, 1_050_118_202_912,
+        (54 * 64 + 72 * (512 + 128)) * 2),
     Row("CohereLabs/command-a-plus-05-2026", COMMAND, 190_004_928_512, 10 * 2 * 64 * 128 * 2),
 )  # fmt: skip
 
@@ -83,6 +92,8 @@ def test_a_pruned_head_of_apertus_in_its_multimodal_file() -> None:
     (HY4, {"indexer_types": ["shared"] * 34}, "first layer"),
     (LING, {"tie_word_embeddings": True}, "tie_word_embeddings"),
     (LING, {"group_norm_size": 4}, "group_norm_size"),
+    (LARGE, {"kv_source_layers": [0, 0, *range(2, 72)]}, "kv_source_layers"),
+    (LARGE, {"q_lora_rank": 1024}, "q_lora_rank"),
     (COMMAND, {"use_qk_norm": True}, "use_qk_norm"),
     (LFM3, {"layer_types": ["mamba"] * 24}, "layer_types"),
 ])  # fmt: skip

@@ -122,6 +122,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "mimo_v2": ("mimo_v2", "mimo_v2_flash"),
     "minimax": ("minimax_m1", "minimax_text_01", "minimax"),
     "minimax_m2": ("minimax_m2", "minimax_m3", "minimax_m3_vl_text"),
+    "mistral_large4": ("mistral_large4_text",),
     "mixtral": ("mixtral",),
     "moe_decoders": (
         "olmoe",

@@ -152,7 +152,7 @@ def read(fields: Fields, model_type: str) -> Architecture:
     if model_type == "axk1":
         ffns[True][1].extend(ffn_norm(frame.hidden, LAYER + "mlp.post_mlp_layernorm"))
     sparse = moe_layers(fields, frame)
-    owns = _indexers(fields, frame, model_type)
+    owns = indexer_owners(fields, frame, model_type)
     indexer = read_indexer(fields) if model_type in _INDEXED else None
 
     def layer(own: Owns, *, flag: bool) -> Layer:
@@ -244,12 +244,12 @@ def read_indexer(fields: Fields) -> Indexer:
     )
 
 
-def _indexers(fields: Fields, frame: Frame, model_type: str) -> list[Owns]:
+def indexer_owners(fields: Fields, frame: Frame, model_type: str) -> list[Owns]:
     """Return which layers own an indexer: listed, or every n-th after the first few."""
     fields.words(
         "layer_types", frame.layers, allowed=("indexed_attention", "full_attention"), default=None
     )
-    if model_type != "glm_moe_dsa":
+    if model_type not in ("glm_moe_dsa", "mistral_large4_text"):
         return ["full"] * frame.layers
     # drafting reuses the selection as well: no other weights
     fields.ignore("runtime", "index_share_for_mtp_iteration")
