@@ -19,12 +19,15 @@ if TYPE_CHECKING:
 __all__ = ["ConfigReport", "decides", "read_config_report", "topic"]
 
 _BY_TOPIC = {
-    "hidden": "hidden_size n_embd",
-    "layers": "num_hidden_layers n_layer hybrid_override_pattern layers_block_type",
-    "vocab": "vocab_size",
-    "context": "max_position_embeddings n_positions model_max_length max_position_embedding",
+    "hidden": "hidden_size n_embd d_model",
+    "layers": "num_hidden_layers n_layer n_layers num_layers "
+    "hybrid_override_pattern layers_block_type",
+    "vocab": "vocab_size additional_vocab_size",
+    "context": "max_position_embeddings n_positions model_max_length max_position_embedding "
+    "max_seq_len seq_length",
     "tie": "tie_word_embeddings",
-    "heads": "num_attention_heads n_head swa_num_attention_heads num_sliding_attention_heads",
+    "heads": "num_attention_heads n_head n_heads attention_heads "
+    "swa_num_attention_heads num_sliding_attention_heads",
     "kv_heads": "num_key_value_heads num_kv_heads multi_query new_decoder_architecture "
     "num_attention_groups swa_num_key_value_heads num_global_key_value_heads attention_k_eq_v "
     "n_heads_in_group",
@@ -32,8 +35,9 @@ _BY_TOPIC = {
     "global_head_dim share_q_dim",
     "latent": "q_lora_rank kv_lora_rank qk_nope_head_dim qk_rope_head_dim o_lora_rank o_groups",
     "window": "sliding_window use_sliding_window max_window_layers attention_chunk_size "
-    "sliding_window_pattern",
-    "layer_kinds": "layer_types hybrid_layer_pattern attn_type_list attn_layer_period "
+    "sliding_window_pattern window_size",
+    "layer_kinds": "layer_types attention_types "
+    "hybrid_layer_pattern attn_type_list attn_layer_period "
     "attn_layer_offset full_attention_interval full_attn_layers kda_layers block_configs no_op "
     "no_rope_layers no_rope_layer_interval",
     "indexer": "index_n_heads index_head_dim index_topk indexer_types index_topk_freq "
@@ -42,15 +46,15 @@ _BY_TOPIC = {
     "state": "linear_conv_kernel_dim linear_key_head_dim linear_value_head_dim "
     "linear_num_key_heads linear_num_value_heads mamba_ssm_dtype mamba_ssm_cache_dtype "
     "ssm_state_size mamba_num_heads mamba_head_dim n_groups conv_kernel mamba_d_state "
-    "mamba_d_conv mamba_expand mamba_dt_rank mamba_n_heads mamba_d_head mamba_n_groups num_heads "
+    "mamba_d_conv mamba_expand mamba_dt_rank mamba_n_heads mamba_d_head mamba_n_groups "
     "short_conv_kernel_size use_full_rank_gate",
     "compression": "compress_ratios compress_rates",
     "bias": "attention_bias qkv_bias use_bias bias mlp_bias attention_out_bias mamba_conv_bias "
     "mamba_proj_bias use_conv_bias num_ln_in_parallel_attn parallel_attn",
-    "norm": "use_qk_norm qk_norm_type",
+    "norm": "use_qk_norm qk_norm_type qk_layernorm",
     "gate": "attn_output_gate mla_use_output_gate gating attention_output_gate",
     "sink": "add_swa_attention_sink_bias add_full_attention_sink_bias",
-    "dense": "intermediate_size n_inner ffn_hidden_size dense_intermediate_size "
+    "dense": "intermediate_size n_inner ffn_dim ffn_hidden_size dense_intermediate_size "
     "intermediate_size_mlp use_double_wide_mlp ffn_mult",
     "experts": "num_experts n_routed_experts num_local_experts moe_num_experts enable_moe_block",
     "topk": "num_experts_per_tok experts_per_token num_experts_per_token top_k_experts moe_k "
