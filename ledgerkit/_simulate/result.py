@@ -260,12 +260,13 @@ class Simulation:
         A rejected request keeps none.
         """
         limits = {"ttft_s": ttft_s, "tpot_s": tpot_s, "e2e_s": e2e_s}
+        for metric, limit in limits.items():
+            finite_number(WorkloadError, f"{metric} of a goal", limit, most=math.inf, above=True)
         if not self.answered:
             return {"share": 0.0, "requests_per_s": 0.0}
         measured = self._some_measured()
         kept = np.ones(int(measured.sum()), bool)
         for metric, limit in limits.items():
-            finite_number(WorkloadError, f"{metric} of a goal", limit, most=math.inf, above=True)
             values = self._times[metric][measured]
             kept &= ~(values > limit)
         share = float(kept.mean()) * float(self._answered.mean())

@@ -65,6 +65,11 @@ def load_curve(run: Simulation, rates_per_s: Sequence[float], **goal: float) -> 
 
     _check_goal(goal)
     now = run.arrivals.rate_per_s
+    if not run.arrivals.chained and not math.isfinite(now):
+        raise WorkloadError("a load curve needs requests at two moments or more: one moment has "
+                            "no rate", given=f"{run.arrivals.requests:,} at one moment",
+                            allowed="two requests or more, one after another",
+                            fix="simulate a longer stream")  # fmt: skip
     if not math.isfinite(now):
         raise WorkloadError("a load curve needs a stream of arrivals, not a loop",
                             given=run.arrivals.label, allowed="poisson, gamma, frames, traces",

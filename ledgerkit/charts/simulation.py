@@ -96,7 +96,19 @@ def needs(frame: pl.DataFrame, columns: Sequence[str]) -> None:
     if missing:
         raise FigureError("a column is missing", given=missing, allowed=", ".join(columns))
     if frame.is_empty():
-        raise FigureError("the frame has no row", given=0, allowed="one row or more")
+        raise FigureError("the frame has no row", given=frame.shape, allowed="one row or more",
+                          fix="pass the frame of a run that answered something")  # fmt: skip
+
+
+def _needs_answers(run: Simulation) -> None:
+    """Refuse a run that has nothing to show."""
+    if not run.answered:
+        raise FigureError(
+            "no request of this run was answered",
+            given=f"{run.rejected} of {run.arrivals.requests} requests rejected",
+            allowed="runs with an answered request",
+            fix="simulate shorter requests, or a deployment that holds such long ones",
+        )
 
 
 def word(key: str, language: Language) -> str:
@@ -184,6 +196,7 @@ def simulation_timeline(
 
 def draw_timeline(run: Simulation, *, language: str | None = None, **options: Any) -> Any:
     """Draw a run over time; other options as in :func:`simulation_timeline`."""
+    _needs_answers(run)
     chosen = resolve_language(language)
     return simulation_timeline(
         run.timeline, subtitle=_subtitle(run, chosen), language=chosen, **options
@@ -239,6 +252,7 @@ def simulation_latency(
             "no request of this run was answered",
             given=requests.height,
             allowed="runs with an answered request",
+            fix="pass the requests of a run that answered something",
         )
     first = requests["ttft_s"].drop_nulls()
     finding = text.get(
@@ -297,6 +311,7 @@ def _cumulative(
 
 def draw_latency(run: Simulation, *, language: str | None = None, **options: Any) -> Any:
     """Draw the latencies of a run; other options as in :func:`simulation_latency`."""
+    _needs_answers(run)
     chosen = resolve_language(language)
     return simulation_latency(
         run.requests, subtitle=_subtitle(run, chosen), language=chosen, **options
@@ -400,6 +415,7 @@ def simulation_books(
 
 def draw_books(run: Simulation, *, language: str | None = None, **options: Any) -> Any:
     """Draw the books of a run; other options as in :func:`simulation_books`."""
+    _needs_answers(run)
     chosen = resolve_language(language)
     return simulation_books(
         run.entries, label=run.model.name, subtitle=_subtitle(run, chosen), language=chosen,

@@ -236,6 +236,12 @@ def test_a_run_in_which_every_request_is_rejected():
     assert run.requests["ttft_s"].null_count() == 5
     assert not run.requests["is_measured"].any()
     assert run.goodput(ttft_s=1.0) == {"share": 0.0, "requests_per_s": 0.0}
+    for limit in (NAN, 0.0, -1.0, "x"):
+        refused(lambda limit=limit: run.goodput(ttft_s=limit), "ttft_s of a goal")
+    for kind in ("timeline", "books", "latency"):
+        error = refused(lambda kind=kind: run.chart(kind), "no request of this run was answered")
+        assert error.given == "5 of 5 requests rejected"
+        assert "shorter requests" in error.fix
     for call in (lambda: run.ttft_s, lambda: run.latency, lambda: run.percentile("itl_s", 0.5)):
         refused(call, "no measured request was answered")
 
@@ -245,6 +251,14 @@ def test_the_window_of_a_tiny_run_holds_what_clients_see_of_it():
     one = lk.Arrivals.poisson(1.0, requests=1, prompt_tokens=20, output_tokens=5)
     run = simulated(one)
     assert run.requests_per_s * run.e2e_s == pytest.approx(1.0, rel=1e-9)
+
+
+def test_one_request_has_no_rate_to_change():
+    one = simulated(lk.Arrivals.poisson(1.0, requests=1, prompt_tokens=20, output_tokens=5))
+    error = refused(lambda: one.load_curve([1.0]), "one moment has no rate")
+    assert "longer stream" in error.fix
+    loop = lk.Arrivals.closed_loop(2, requests=8, prompt_tokens=20, output_tokens=5)
+    refused(lambda: simulated(loop).load_curve([1.0]), "not a loop")
 
 
 def test_a_stream_too_short_to_tell_the_capacity_says_so():
