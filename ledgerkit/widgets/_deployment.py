@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import ipywidgets as w
@@ -96,6 +97,10 @@ class DeploymentPanel(Panel):
             for trait, value in state.items():
                 if not (trait == "tp" and value is None):
                     self.set_trait(trait, value)
+            stated = {name: getattr(self, name) for name in WORKLOAD if name in state}
+            limit = self._model().max_position_embeddings
+            for trait, tokens in fitting_workload(limit, stated).items():
+                self.set_trait(trait, tokens)
             if state.get("tp") is None:
                 self.tp = self._smallest_tp()
 
@@ -230,6 +235,42 @@ class DeploymentPanel(Panel):
         control.options = _stops(name, value)
         control.value = value
         control.observe(self._moved[name], names="value")
+
+
+def fitting_workload(positions: int, stated: Mapping[str, Any]) -> dict[str, int]:
+    """Tokens of prompt and answer that are not stated: the usual ones, or fewer that fit.
+
+    Parameters
+    ----------
+    positions : int
+        Tokens of the model's longest sequence.
+    stated : mapping
+        What the workload's other fields are, by name.
+
+    Returns
+    -------
+    dict of str to int
+        The usual tokens where nothing fits beside what is stated.
+
+    Examples
+    --------
+    >>> fitting_workload(131072, {})
+    {'output_tokens': 512, 'prompt_tokens': 8192}
+    >>> fitting_workload(1024, {"output_tokens": 24})
+    {'prompt_tokens': 1000}
+    """
+    traits = DeploymentPanel.class_traits()
+    usual = {name: int(traits[name].default_value) for name in ("output_tokens", "prompt_tokens")}
+    answer = stated.get("output_tokens", min(usual["output_tokens"], positions // 2))
+    room = {
+        "output_tokens": positions - stated.get("prompt_tokens", positions - positions // 2),
+        "prompt_tokens": positions - answer,
+    }
+    return {
+        name: min(most, room[name]) if room[name] >= 1 else most
+        for name, most in usual.items()
+        if name not in stated
+    }
 
 
 def _stops(name: str, value: int) -> list[tuple[str, int]]:

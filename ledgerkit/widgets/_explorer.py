@@ -38,7 +38,8 @@ class Explorer(DeploymentPanel):
     **state : object
         ``weights``, ``experts``, ``kv_dtype``, ``tp``, ``pp``, ``ep``, ``dp_attention`` as in
         ``Deployment`` (without ``tp`` the smallest tensor-parallel width that fits),
-        ``prompt_tokens``, ``output_tokens``, ``concurrency`` as in ``Workload``, and ``trail``:
+        ``prompt_tokens``, ``output_tokens``, ``concurrency`` as in ``Workload`` (tokens that are
+        not given fit the model's positions), and ``trail``:
         ``"prompt_tokens"`` or ``"concurrency"``, what the trail in the triangle follows.
 
     Attributes
@@ -52,8 +53,9 @@ class Explorer(DeploymentPanel):
         Message of the last problem; the last good figure stays.
 
     link : str
-        The state as the query of an address; empty for a model that the catalogue lacks. A page of
-        Voilà that is made with :meth:`from_link` opens with it.
+        The state as the query of an address; empty for a model that the catalogue lacks, and
+        while the controls show what cannot be drawn. A page of Voilà that is made with
+        :meth:`from_link` opens with it.
 
     Raises
     ------
@@ -154,7 +156,13 @@ class Explorer(DeploymentPanel):
             self._formula.value = explanations(self.ledger, self.account, self.language)
 
     def _draw(self) -> None:
-        books = self._books()
+        try:
+            self._draw_books(self._books())
+        except Exception:
+            self._hand_out("")  # the old one would open another view than the controls show
+            raise
+
+    def _draw_books(self, books: Ledger) -> None:
         values = TRAILS[self.trail]
         view = compare([books], trail=(self.trail, values))
         chart = explorer_specification(
@@ -167,7 +175,8 @@ class Explorer(DeploymentPanel):
             f"view.chart(kind='explorer', language={self.language!r}, theme={self.theme!r})\n"
         )
         self._show(chart, code, table=view.table, entries=view.entries, memory=view.memory)
-        self._write_link()
+        state = {name: getattr(self, name) for name in (*FIELDS, "trail", "language", "theme")}
+        self._hand_out(write_link(state) if self.model in model_slugs() else "")
         self._numbers.value = key_numbers(books, self.language)
         self._accounts.value = account_table(books, self.language, self.theme)
         accounts = {
@@ -183,12 +192,10 @@ class Explorer(DeploymentPanel):
             self._chooser.value = kept
         self._formula.value = explanations(books, self.account, self.language)
 
-    def _write_link(self) -> None:
-        """Let the link follow the state; a model of one's own has none."""
-        state = {name: getattr(self, name) for name in (*FIELDS, "trail", "language", "theme")}
-        self.link = write_link(state) if self.model in model_slugs() else ""
-        self._toolbar.link = self.link
+    def _hand_out(self, link: str) -> None:
+        """Let all places of the link follow; empty for a model of one's own and after an error."""
+        self.link = self._toolbar.link = link
         self._address.value = (
             f"<details><summary>{html.escape(self.text('widget.link'))}</summary>"
-            f"<pre data-code>{html.escape(self.link)}</pre></details>" if self.link else ""
+            f"<pre data-code>{html.escape(link)}</pre></details>" if link else ""
         )  # fmt: skip

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode
 
-from ledgerkit._ledger import ledger
+from ledgerkit._ledger import check_workload, ledger
 from ledgerkit.catalog.hardware import hardware as hardware_frame
-from ledgerkit.catalog.models import model_slugs
+from ledgerkit.catalog.models import load_model, model_slugs
 from ledgerkit.errors import LedgerError
 from ledgerkit.spec.cache import KV_DTYPES
 from ledgerkit.spec.deployment import Deployment, Workload
-from ledgerkit.spec.precision import WEIGHT_DTYPES
+from ledgerkit.spec.precision import check_weight_format
 from ledgerkit.text import get
 from ledgerkit.widgets._base import LANGUAGES, THEMES
 from ledgerkit.widgets._deployment import (
@@ -21,11 +23,15 @@ from ledgerkit.widgets._deployment import (
     DEPLOYMENT,
     TRAILS,
     WORKLOAD,
-    DeploymentPanel,
+    fitting_workload,
 )
 
-_MOST: Final = 10_000_000
-"""Of any number in a link; no device holds the cache of more tokens."""
+_READABLE: Final = 40
+"""Characters of a name or a value in a notice."""
+_TOLD: Final = 6
+"""Problems of one link in a notice."""
+_DIGITS: Final = 16
+"""Of the largest number that a deployment or a workload takes."""
 _POINT: Final = ("model", "hardware", *DEPLOYMENT)
 
 
@@ -51,10 +57,11 @@ class Link:
         ----------
         language : {"zh", "en"}
         """
-        return [
-            get("widget.link.refused", language, name=name, value=value)
-            for name, value in self.refused
+        told = [
+            get("widget.link.refused", language, name=_cut(name), value=_cut(value))
+            for name, value in self.refused[:_TOLD]
         ]
+        return [*told, "…"] if len(self.refused) > _TOLD else told
 
 
 def write_link(state: Mapping[str, Any]) -> str:
@@ -115,7 +122,7 @@ def read_link(query: str, defaults: Mapping[str, Any] | None = None) -> Link:
     for name, value in parse_qsl(query.removeprefix("?"), keep_blank_values=True):
         try:
             given[name] = meanings[name](value)
-        except (KeyError, ValueError):
+        except (KeyError, ValueError, LedgerError):
             refused.append((name, value))
     kept = dict(defaults or {})
     if given.keys() & set(_POINT):
@@ -126,23 +133,49 @@ def read_link(query: str, defaults: Mapping[str, Any] | None = None) -> Link:
 def _buildable(
     defaults: dict[str, Any], given: dict[str, Any], refused: list[tuple[str, str]]
 ) -> Link:
-    """Leave out a workload or a layout, or both, that the model or the device does not allow."""
-    for left_out in ((), WORKLOAD, DEPLOYMENT, (*WORKLOAD, *DEPLOYMENT), tuple(given)):
-        kept = {name: value for name, value in given.items() if name not in left_out}
-        if _can_be_built(defaults | kept):
-            break
+    """Leave out what the model does not take, and nothing else; tokens not named fit the model."""
+    if not {"model", "hardware"} <= (defaults | given).keys():
+        return Link(defaults | given, tuple(refused))
+    model = load_model((defaults | given)["model"])
+
+    def workload(state: Mapping[str, Any]) -> Workload:
+        stated = {name: state[name] for name in WORKLOAD if name in state}
+        return Workload(**fitting_workload(model.max_position_embeddings, stated) | stated)
+
+    def fits(state: Mapping[str, Any]) -> bool:
+        return _works(lambda: check_workload(model, Deployment(), workload(state)))
+
+    def builds(state: Mapping[str, Any]) -> bool:
+        layout = {name: state[name] for name in DEPLOYMENT if name in state}
+        return _works(
+            lambda: ledger(model, state["hardware"], Deployment(**layout), workload(state))
+        )
+
+    rest = {name: value for name, value in defaults.items() if name not in WORKLOAD}
+    kept = _most(given, WORKLOAD, lambda kept: fits(rest | kept))
+    if given and not fits(defaults | kept):
+        defaults = rest  # its workload is one for another model
+    kept = _most(kept, DEPLOYMENT, lambda kept: builds(defaults | kept))
     unused = [(name, str(value)) for name, value in given.items() if name not in kept]
     return Link(defaults | kept, (*refused, *unused))
 
 
-def _can_be_built(state: Mapping[str, Any]) -> bool:
-    if not {"model", "hardware"} <= state.keys():
-        return True
-    layout = {name: state[name] for name in DEPLOYMENT if name in state}
-    usual = DeploymentPanel.class_traits()
-    work = {name: state.get(name, usual[name].default_value) for name in WORKLOAD}
+def _most(
+    given: dict[str, Any], names: Sequence[str], works: Callable[[dict[str, Any]], bool]
+) -> dict[str, Any]:
+    """Leave out as few of the names as let it work, the last ones first; none where none helps."""
+    found = [name for name in reversed(names) if name in given]
+    for count in range(len(found) + 1):
+        for out in combinations(found, count):
+            kept = {name: value for name, value in given.items() if name not in out}
+            if works(kept):
+                return kept
+    return given
+
+
+def _works(build: Callable[[], object]) -> bool:
     try:
-        ledger(state["model"], state["hardware"], Deployment(**layout), Workload(**work))
+        build()
     except LedgerError:
         return False
     return True
@@ -150,22 +183,36 @@ def _can_be_built(state: Mapping[str, Any]) -> bool:
 
 def _meanings() -> dict[str, Callable[[str], Any]]:
     """How the value of each name is read; a value that means nothing raises."""
-    weights = {name: name for name in WEIGHT_DTYPES} | {AS_CHECKPOINT: None}
     listed: dict[str, Mapping[str, Any]] = {
         "model": _same(model_slugs()), "hardware": _same(hardware_frame()["slug"]),
-        "weights": weights, "experts": weights, "kv_dtype": _same(KV_DTYPES),
-        "trail": _same(TRAILS), "language": _same(LANGUAGES), "theme": _same(THEMES),
+        "kv_dtype": _same(KV_DTYPES), "trail": _same(TRAILS), "language": _same(LANGUAGES),
+        "theme": _same(THEMES),
     }  # fmt: skip
-    numbers = [name for name in (*DEPLOYMENT, *WORKLOAD) if name not in listed]
-    return {name: of.__getitem__ for name, of in listed.items()} | dict.fromkeys(numbers, _number)
+    formats = {name: partial(_format, name) for name in ("weights", "experts")}
+    numbers = {*DEPLOYMENT, *WORKLOAD} - {*listed, *formats}
+    return {
+        **{name: of.__getitem__ for name, of in listed.items()},
+        **formats,
+        **dict.fromkeys(numbers, _number),
+    }
 
 
 def _same(names: Any) -> dict[str, str]:
     return {name: name for name in names}
 
 
+def _format(field: str, value: str) -> str | None:
+    if value == AS_CHECKPOINT:
+        return None
+    check_weight_format(field, value)
+    return value
+
+
 def _number(value: str) -> int:
-    number = int(value)
-    if not 1 <= number <= _MOST:
+    if not (value.isascii() and value.isdigit() and len(value) <= _DIGITS and int(value)):
         raise ValueError(value)
-    return number
+    return int(value)
+
+
+def _cut(words: str) -> str:
+    return words if len(words) <= _READABLE else f"{words[:_READABLE]}…"
