@@ -143,7 +143,7 @@ def execute(source: Path, *, language: str, out: Path) -> Any:
     if not source.is_file():
         raise FigureError("there is no such notebook", given=str(source),
                           allowed="a notebook that is there", fix="correct the path")  # fmt: skip
-    notebook = nbformat.read(source, as_version=4)
+    notebook = _read(source)
     tagged = [i for i, cell in enumerate(notebook.cells) if "parameters" in _tags(cell)]
     if len(tagged) != 1:
         raise FigureError(
@@ -170,6 +170,23 @@ def execute(source: Path, *, language: str, out: Path) -> Any:
                           allowed="a notebook that runs",
                           fix="run it in Jupyter") from error  # fmt: skip
     nbformat.write(notebook, out / source.name)
+    return notebook
+
+
+def _read(source: Path) -> Any:
+    """Read a notebook; what is none is an error, whatever nbformat makes of it."""
+    import nbformat
+
+    try:
+        notebook = nbformat.read(source, as_version=4)
+        nbformat.validate(notebook)
+    except OSError:
+        raise  # told as a place that cannot be read
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError,
+            nbformat.ValidationError) as error:  # fmt: skip
+        raise FigureError("this file is no notebook", given=str(source),
+                          allowed="a Jupyter notebook in JSON, of format 4",
+                          fix="name an .ipynb file with --notebook") from error  # fmt: skip
     return notebook
 
 

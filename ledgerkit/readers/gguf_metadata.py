@@ -85,7 +85,7 @@ class Metadata:
         value = self.raw(key)
         if value is None:
             if default is None:
-                raise self._error(key, "is not stated")
+                raise self._error(key, "is not stated", None)
             return default
         if isinstance(value, tuple):
             different = sorted(set(value))

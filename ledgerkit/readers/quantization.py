@@ -126,7 +126,8 @@ def flag(config: Mapping[str, Any], name: str, *, default: bool) -> bool:
     if value is None:
         return default
     if not isinstance(value, bool):
-        raise ConfigError(f"quantization_config.{name} must be true or false", given=value)
+        raise ConfigError(f"quantization_config.{name} must be true or false", given=value,
+                          allowed="true, false, null", fix=f"correct {name}")  # fmt: skip
     return value
 
 
@@ -134,8 +135,10 @@ def whole(config: Mapping[str, Any], name: str, allowed: tuple[int, ...] | range
     """Return a whole number of the quantization config."""
     value = config.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or value not in allowed:
+        said = (f"whole numbers from {allowed[0]} to {allowed[-1]:,}" if isinstance(allowed, range)
+                else ", ".join(map(str, allowed)))  # fmt: skip
         raise ConfigError(f"quantization_config.{name} is not one that exists", given=value,
-                          allowed=str(allowed))  # fmt: skip
+                          allowed=said, fix=f"correct {name}")  # fmt: skip
     return value
 
 
@@ -143,7 +146,12 @@ def _fp8(config: Mapping[str, Any], plain: str) -> Quantization:
     """fp8 of DeepSeek-V3 and of the ``fp8`` method of transformers and vLLM."""
     block = config.get("weight_block_size")
     skip = skip_list(config, "modules_to_not_convert", "ignored_layers", "exclude_modules")
-    static = config.get("activation_scheme") == "static"
+    scheme = config.get("activation_scheme")
+    if scheme not in (None, "static", "dynamic"):
+        raise ConfigError("quantization_config.activation_scheme is not one that exists",
+                          given=scheme, allowed="static, dynamic, null",
+                          fix="correct activation_scheme")  # fmt: skip
+    static = scheme == "static"
     if block is None:
         name, label = ("fp8_static" if static else "fp8"), "fp8 per tensor"
     elif isinstance(block, (list, tuple)) and list(block) == [_BLOCK, _BLOCK]:

@@ -32,6 +32,12 @@ def _group(config: Mapping[str, Any], bits: int, suffix: str = "") -> str:
     return f"int{bits}_asym_g{size}{suffix}"
 
 
+def _check_flags(config: Mapping[str, Any], *names: str) -> None:
+    """Refuse flags that are none, though no byte depends on them."""
+    for name in names:
+        flag(config, name, default=False)
+
+
 def _renamed(config: Mapping[str, Any], names: Mapping[str, str]) -> Mapping[str, Any]:
     """Return a config with fields under their usual names; two names must agree."""
     found = dict(config)
@@ -47,6 +53,7 @@ def _awq(config: Mapping[str, Any], plain: str) -> Quantization:
     """AutoAWQ, in its usual layout ``gemm``."""
     # the tool's own quant_config.json has other names for the two numbers
     config = _renamed(config, {"w_bit": "bits", "q_group_size": "group_size"})
+    _check_flags(config, "zero_point")  # zero points are stored either way
     version = str(config.get("version") or "gemm").lower()
     if version != "gemm":
         raise UnsupportedArchitectureError("this layout of AWQ is not known",
@@ -62,6 +69,7 @@ def _awq(config: Mapping[str, Any], plain: str) -> Quantization:
 
 def _gptq(config: Mapping[str, Any], plain: str) -> Quantization:
     """GPTQ, with rules per module under ``dynamic``."""
+    _check_flags(config, "desc_act", "sym")
     bits = whole(config, "bits", _BITS)
     name = _group(config, bits, "_gidx")
     for name_of in ("checkpoint_format", "format"):

@@ -264,6 +264,13 @@ def test_tensors_that_contradict_the_metadata_are_refused(case: str, tmp_path: P
         read_gguf(changed(name, change, tmp_path))
 
 
+def test_a_key_that_is_not_stated_is_named_and_shown_as_missing(tmp_path: Path):
+    path = changed("llama", lambda p: p.keys.pop("embedding_length"), tmp_path)
+    with pytest.raises(CheckpointError, match=r"llama\.embedding_length is not stated") as caught:
+        read_gguf(path)
+    assert "given: None" in str(caught.value)
+
+
 def test_equal_sums_in_the_wrong_layers_are_refused(tmp_path: Path):
     def swap(plan: build.Plan) -> None:
         plan.tensors["blk.0.ffn_up.weight"] = (256, 512 + 64)

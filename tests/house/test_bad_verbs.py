@@ -222,6 +222,18 @@ def test_places_that_cannot_be_made(tmp_path, capsys, command):
     assert "Fix: " in told
 
 
+@pytest.mark.parametrize(
+    "content",
+    [b"root:x:0:0", b"", b"[]", b'{"a": 1}', b"\xff\xfe\x00",
+     b'{"cells": 5, "nbformat": 4, "nbformat_minor": 5, "metadata": {}}'],
+)  # fmt: skip
+def test_files_that_are_no_notebook(tmp_path, capsys, content):
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    assert main(["figures", "--out", str(tmp_path / "out"), "--notebook", str(path)]) == 2
+    assert "this file is no notebook (given: " in capsys.readouterr().err
+
+
 def test_a_terminal_without_the_signs_shows_the_report():
     environment = os.environ | {"PYTHONIOENCODING": "ascii"}
     command = [sys.executable, "-m", "ledgerkit", "report", MODEL]

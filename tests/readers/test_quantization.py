@@ -349,6 +349,26 @@ def test_a_stated_format_is_how_the_weights_are_stored(status):
     assert "int8_bf16scale" in {w.dtype for group in model.groups for w in group.weights}
 
 
+@pytest.mark.parametrize(
+    ("quantization", "allowed"),
+    [
+        ({"quant_method": "gptq", "bits": 5}, "2, 3, 4, 8"),
+        ({"quant_method": "gptq", "bits": 4, "group_size": 0}, "whole numbers from 1 to 1,048,575"),
+        ({"quant_method": "gptq", "bits": 4, "desc_act": "x"}, "true, false, null"),
+        ({"quant_method": "gptq", "bits": 4, "sym": 1}, "true, false, null"),
+        ({"quant_method": "awq", "bits": 4, "zero_point": "x"}, "true, false, null"),
+        ({"quant_method": "fp8", "activation_scheme": "zz"}, "static, dynamic, null"),
+        ({"quant_method": "fp8", "activation_scheme": ["static"]}, "static, dynamic, null"),
+    ],
+)
+def test_what_is_allowed_is_said_in_words(quantization, allowed):
+    with pytest.raises(ConfigError, match="quantization_config") as caught:
+        read(LLAMA, **quantization)
+    assert caught.value.allowed == allowed
+    assert caught.value.fix.startswith("correct ")
+    assert "given: " in str(caught.value)
+
+
 def test_patterns_match_whole_components():
     patterns = ModulePatterns(["mlp.gate", "lm_head", "re:.*k_proj", "model.layers.*.norm"])
     at = "model.layers.{layer}."
