@@ -184,7 +184,7 @@ def _read(source: Path) -> Any:
         raise  # told as a place that cannot be read
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError,
             nbformat.ValidationError) as error:  # fmt: skip
-        raise FigureError("this file is no notebook", given=str(source),
+        raise FigureError("this file is no valid notebook", given=str(source),
                           allowed="a Jupyter notebook in JSON, of format 4",
                           fix="name an .ipynb file with --notebook") from error  # fmt: skip
     return notebook

@@ -231,7 +231,7 @@ def test_files_that_are_no_notebook(tmp_path, capsys, content):
     path = tmp_path / "file"
     path.write_bytes(content)
     assert main(["figures", "--out", str(tmp_path / "out"), "--notebook", str(path)]) == 2
-    assert "this file is no notebook (given: " in capsys.readouterr().err
+    assert "this file is no valid notebook (given: " in capsys.readouterr().err
 
 
 def test_a_terminal_without_the_signs_shows_the_report():

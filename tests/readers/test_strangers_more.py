@@ -255,6 +255,15 @@ def test_what_files_do_not_say_is_not_guessed() -> None:
         lk.load_model(mimo | {"n_shared_experts": 1})
 
 
+def test_layers_that_no_field_describes_are_shown_as_missing() -> None:
+    compressed = dict(lk.load_model("deepseek-v4-pro")._config) | {"compress_ratios": None}
+    for config in (compressed, LFM2 | {"full_attn_idxs": None}):
+        with pytest.raises(ConfigError) as caught:
+            lk.load_model(config)
+        assert caught.value.given["layer_types"] is None
+        assert caught.value.allowed.endswith("for each layer")
+
+
 def test_the_text_part_of_lfm2_vl() -> None:
     config = {"model_type": "lfm2_vl", "downsample_factor": 2, "image_token_id": 396,
               "max_tiles": 10, "text_config": LFM2, "vision_config": {}}  # fmt: skip

@@ -152,6 +152,8 @@ def _ratios(fields: Fields, frame: Frame, blocks: int) -> tuple[list[int], int]:
         listed = [known[kind] for kind in types]
     if listed is None:  # the published models differ in it, and in the class default
         raise ConfigError("the config does not say how each layer compresses",
+                          given={"compress_ratios": None, "layer_types": None},
+                          allowed="a ratio or a type for each layer",
                           fix="state compress_ratios or layer_types")  # fmt: skip
     require(len(listed) in (frame.layers, frame.layers + blocks),
             "compress_ratios must have one entry for each layer, and may have one for MTP",

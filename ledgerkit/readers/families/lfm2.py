@@ -108,6 +108,8 @@ def _attention_layers(fields: Fields, layers: int) -> list[bool]:
     listed = fields.integers("full_attn_idxs", default=None)
     if kinds is None and listed is None:
         raise ConfigError("the config does not say which layers attend and which convolve",
+                          given={"layer_types": None, "full_attn_idxs": None},
+                          allowed="a type for each layer",
                           fix="state layer_types")  # fmt: skip
     named = [index in set(listed or ()) for index in range(layers)]
     attends = named if kinds is None else [kind == "full_attention" for kind in kinds]
