@@ -116,14 +116,11 @@ def draft_of_mtp(model: Model) -> Model | None:
     if model.mtp is None:
         return None
     block = model.mtp.group
-    joining = tuple(
-        w.model_copy(update={"ledger": "ffn_mlp", "account": "dense"})
-        for w in model.mtp.extra if w.use != "head"
-    )  # fmt: skip
-    heads = tuple(
-        w.model_copy(update={"ledger": "ffn_mlp", "account": "dense"})
-        for w in model.mtp.extra if w.use == "head"
-    )  # fmt: skip
+    extra = [
+        w.model_copy(update={"ledger": "ffn_mlp", "account": "dense"}) for w in model.mtp.extra
+    ]
+    joining = tuple(w for w in extra if w.use != "head")
+    heads = tuple(w for w in extra if w.use == "head")
     table = model.globals
     if heads:
         table = (*(w for w in table if w.use != "head"), *heads)

@@ -140,9 +140,8 @@ def _scan_messages(model: Model, stage: Stage) -> dict[float, tuple[int, int]]:
     found: dict[float, tuple[int, int]] = {}
     for group in model.groups:
         attention = group.attention
-        if isinstance(attention, StateAttention) and attention.variant == "mamba":
-            (inner,) = (w for w in group.weights if w.name.endswith("x_proj.weight"))
-            message = float(inner.shape[0] * _HIDDEN_BYTES)
+        if isinstance(attention, StateAttention) and attention.scan_inputs:
+            message = float(attention.scan_inputs * _HIDDEN_BYTES)
             layers = (group.count, stage.count(group))
             found[message] = _both(found.get(message, (0, 0)), layers)
     return found

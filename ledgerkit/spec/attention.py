@@ -131,6 +131,9 @@ class StateAttention(Frozen):
     conv_channels: Count = 0
     """Channels of the short convolution(s), all together."""
     conv_kernel: Count = 0
+    scan_inputs: Count = 0
+    """Elements per token that the layer's own channels give its scan (Mamba-1: the rank of the time
+    step + 2 · key_dim): ranks that divide the channels have to sum them."""
     state_dtype: Literal["fp32", "bf16", "fp16"] = "fp32"
     """Dtype of the recurrent state as the config asks for it."""
 

@@ -10,7 +10,13 @@ from pathlib import Path
 import gguf
 import pytest
 
-from ledgerkit.errors import CheckpointError, ConfigError, UnsupportedArchitectureError
+from ledgerkit import Deployment, Workload, ledger
+from ledgerkit.errors import (
+    CheckpointError,
+    ConfigError,
+    DeploymentError,
+    UnsupportedArchitectureError,
+)
 from ledgerkit.readers.config import read_config
 from ledgerkit.readers.gguf import read_gguf, read_gguf_file
 from ledgerkit.readers.gguf_booking import book
@@ -330,3 +336,17 @@ def test_projectors_and_adapters_are_no_models(tmp_path: Path):
 def test_a_variant_cannot_be_derived_from_real_tensors(tiny: dict[str, Path]):
     with pytest.raises(ConfigError, match="not read from a config"):
         read_gguf(tiny["llama"]).replace(num_hidden_layers=2)
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_ledger_of_every_architecture_is_made_on_one_rank_and_on_two(name, tiny) -> None:
+    """Tensors of a file have names of their own: no cost may depend on the others'."""
+    model = read_gguf(tiny[name])
+    work = Workload(prompt_tokens=8, output_tokens=4)
+    assert ledger(model, "h100-sxm-80gb", Deployment(), work).tpot_s > 0
+    refused = ""
+    try:
+        assert ledger(model, "h100-sxm-80gb", Deployment(tp=2), work).tpot_s > 0
+    except DeploymentError as error:
+        refused = str(error)
+    assert not refused or "tp must divide" in refused

@@ -30,6 +30,7 @@ def mamba1(hidden: int, size: Mamba1, at: str) -> tuple[StateAttention, list[Row
         value_dim=1,
         conv_channels=size.inner,
         conv_kernel=size.kernel,
+        scan_inputs=size.rank + 2 * size.state,
     )
     kept: dict[str, Any] = {"use": "vector", "account": "state"}
     rows = [
